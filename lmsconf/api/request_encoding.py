@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from msgspec import Struct, field
 
 from lmsconf.api.response_limits import OversizedResponse, refuse_oversized_body
-from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE, seconds_of
+from lmsconf.api.retry import NOT_NOW, is_not_carried_out, seconds_of
 from lmsconf.api.spec import Operation
 from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
@@ -288,7 +288,7 @@ def _meaning(
         return Rejected, _moved_hint(answer, transport)
     if status == 401 or (status == 403 and not request.writes):
         return Unauthorized, _ACCESS_HINT if status == 401 else _PERMISSION_HINT
-    if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
+    if is_not_carried_out(status, answer.retry_after):
         return Unreachable, LATER_HINT
     if status == 404 and _is_at_the_root(request):
         return (

@@ -28,6 +28,11 @@ _TOO_LITTLE: Final = 1.0
 """Seconds too short for a response: a write sent with less time left would only end with an unknown result."""
 
 
+def is_not_carried_out(status: int, retry_after: str | None) -> bool:
+    """Whether a response says that nothing was done with the request: 429, or 503 with a Retry-After."""
+    return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
+
+
 def seconds_of(retry_after: str | None) -> float | None:
     """Return the number of a Retry-After, of which nine digits count; None without one, as for a date."""
     text = (retry_after or "").strip()
@@ -78,13 +83,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         return status == TOO_MANY or (status == UNAVAILABLE and (has_ever_responded or retry_after is not None))
 
     def is_retry_safe(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
-        """Return whether a request with this response may be retried.
-
-        A write only after 429, or 503 with Retry-After: statuses that say that it was not carried out.
-        """
-        if not writes:
-            return status in TRANSIENT
-        return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
+        """Return whether a request may be sent again; a write only if the response says that it was not carried out."""
+        return is_not_carried_out(status, retry_after) if writes else status in TRANSIENT
 
     def wait_before_retry(
         self,

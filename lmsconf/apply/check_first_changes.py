@@ -186,10 +186,8 @@ class ComparedList:
 def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]) -> object:
     """Return a body with its lists of people changed, whatever their names."""
     parts = body if isinstance(body, dict) else {}
-    return {
-        name: sorted(change(frozenset(map(str, value)))) if isinstance(value, list) else value
-        for name, value in parts.items()
-    }
+    lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
+    return {**parts, **lists}
 
 
 _MOST_FORMS: Final = 30

@@ -201,10 +201,7 @@ class Project(Struct, frozen=True):
             )
 
     def snapshot(self, *, progress: Report | None = None) -> Snapshot:
-        """Return everything in the workspace that manifests can declare, including people's e-mails and answers.
-
-        progress: as for `plan`.
-        """
+        """Return all that manifests can declare, people's e-mails and answers included. progress: as for `plan`."""
         with self._reader() as reader:
             return reader.snapshot(progress, self._manifests())
 

@@ -38,7 +38,7 @@ from lmsconf.workspace.reader import WaitClock
 _NAME: Final = re.compile(
     re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
 )
-_CLOCKS_DIFFER: Final = 60.0
+CLOCKS_DIFFER: Final = 60.0
 """Seconds of clock skew tolerated between two machines when a lease expires."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
@@ -85,7 +85,7 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
 
     def is_active(self, now: float) -> bool:
         """Whether it excludes other runs."""
-        return self.until is None or now < self.until + _CLOCKS_DIFFER
+        return self.until is None or now < self.until + CLOCKS_DIFFER
 
 
 def _text(seconds: float) -> str:

@@ -282,19 +282,12 @@ class FirstCalls:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
                     return None
-            elif (
-                not values
-                and keys & {ON_EXISTING, CLEAR_TIME}
-                and not (search.is_enough or search.creates)
-                and not keys & search.names_with_values()
-            ):
-                # The parts have the right names, and every way to write them was tried.
-                values = {ON_EXISTING: "recreate"}
-            elif not values and not search.is_enough and keys <= _CLEARING | {OMITTED}:
-                # The call is right in all else, and every form that may clear an answer was tried.
-                values = dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
             elif not values:
-                search.take_back()
+                remaining = _remaining_values(keys, search)
+                if remaining is None:
+                    search.take_back()
+                else:
+                    values = remaining
         if not values and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
@@ -329,6 +322,18 @@ class FirstCalls:
         if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
+
+
+def _remaining_values(keys: frozenset[str], search: ValueSearch) -> dict[str, Value] | None:
+    """Return the values that a search without a result leaves as the explanation; None if it leaves none."""
+    can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (search.is_enough or search.creates)
+    if can_recreate and not keys & search.names_with_values():
+        # The parts have the right names, and every way to write them was tried.
+        return {ON_EXISTING: "recreate"}
+    if not search.is_enough and keys <= _CLEARING | {OMITTED}:
+        # The call is right in all else, and every form that may clear an answer was tried.
+        return dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
+    return None
 
 
 def _nothing() -> None:

@@ -27,7 +27,7 @@ from lmsconf.model.outcomes import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import totals_sentence
 from lmsconf.render.jinja import html_page
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.atomic_files import open_nonblocking, os_error_message
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -58,10 +58,7 @@ def copy_path(run: str, name: str) -> str:
 
 
 def run_entry(copies: RunCopies) -> dict[str, Json]:
-    """Return what the copies show of a run.
-
-    Raises ValueError and LmsconfError for copies that are not what lmsconf writes.
-    """
+    """Return what the copies show of a run. Raises ValueError or LmsconfError for copies that lmsconf did not write."""
     run = parse_journal(copies.run, copies.journal)
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")
@@ -313,8 +310,7 @@ def require_package() -> None:
 def _content(path: Path, *, private: bool) -> bytes:
     """Return the content of a key file. private: nobody but its owner may read it."""
     try:
-        # O_NONBLOCK: opening a named pipe would block until it has a writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open_nonblocking(path) as file:
             if private and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
             return file.read(_LARGEST)

@@ -243,9 +243,8 @@ def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: 
 
 def _compare_statement(folder: _Folder, evidence: Mapping[str, Json], signer: PublicKey | None) -> None:
     """Find a statement that is not the one about these files and runs."""
-    digests = {
-        name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
-    }
+    stated = folder.contents.keys() - {STATEMENT, ENVELOPE}
+    digests = {name: sha256_of_bytes(folder.contents[name]) for name in stated}
     content = folder.contents.get(STATEMENT)
     if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
         folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def completes(values: str) -> Complete:
-    """Return the click callback that completes to what the function `values` of `completion_values` returns."""
+    """Return the click callback that completes to what the function `values` of `cli.completion` returns."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         function = getattr(import_module("lmsconf.cli.completion"), values)

@@ -218,8 +218,7 @@ def trusted_parts(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.project.credentials import PARTS
 
     before, comma, _ = incomplete.rpartition(",")
-    given = before.split(",")
-    return _beginning(incomplete, (f"{before}{comma}{part}" for part in PARTS if part not in given))
+    return _beginning(incomplete, (f"{before}{comma}{part}" for part in PARTS if part not in before.split(",")))
 
 
 def explained(context: CommandContext, incomplete: str) -> list[Item]:

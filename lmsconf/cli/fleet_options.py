@@ -80,6 +80,27 @@ def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
 
 
+def _refuse_together(context: CommandContext, engine: str, base: str | None, *, names_dask: bool) -> None:
+    """Raise UsageError for options that do not go together. names_dask: options about Dask are among them."""
+    refuse_options(
+        (
+            context.workspace is not None,
+            "--workspace selects one workspace, and fleet works on many",
+            f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+        ),
+        (
+            base is not None and engine != "local",
+            "--base needs the project's repository, which Dask workers may not have",
+            "Remove --base, or plan with --engine local, where its commit is.",
+        ),
+        (
+            engine == "local" and names_dask,
+            "--scheduler, --worker-project and --allow-unencrypted are about Dask",
+            "Add --engine dask, or remove them.",
+        ),
+    )
+
+
 class FleetRun:
     """The selected workspaces of a project, and how they are worked on."""
 
@@ -108,23 +129,8 @@ class FleetRun:
         from lmsconf.model.time_formats import format_utc
         from lmsconf.project.config_reader import read_project_file
 
-        refuse_options(
-            (
-                context.workspace is not None,
-                "--workspace selects one workspace, and fleet works on many",
-                f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
-            ),
-            (
-                base is not None and engine != "local",
-                "--base needs the project's repository, which Dask workers may not have",
-                "Remove --base, or plan with --engine local, where its commit is.",
-            ),
-            (
-                engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted),
-                "--scheduler, --worker-project and --allow-unencrypted are about Dask",
-                "Add --engine dask, or remove them.",
-            ),
-        )
+        names_dask = scheduler is not None or worker_project is not None or allow_unencrypted
+        _refuse_together(context, engine, base, names_dask=names_dask)
         trusted = trusted_parts(trust_project, base)
         address = None
         if engine != "local":

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from types import FrameType, TracebackType
 from typing import NoReturn
@@ -30,6 +29,7 @@ from lmsconf.cli.output_streams import (
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
+from lmsconf.support.interrupts import handle_signal
 
 INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 
@@ -52,7 +52,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
 
         register_shells()
     try:
-        with _terminable():
+        with handle_signal(signal.SIGTERM, _terminate):
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
     except click.UsageError as error:
         return _misused(arguments, error)
@@ -73,17 +73,8 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     return int(code or 0)
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Raise Terminated on SIGTERM inside the block, so that a terminated run can still report what it did."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """Handle SIGTERM so that a terminated run can still report what it did."""
     raise Terminated
 
 

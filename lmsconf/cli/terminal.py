@@ -19,7 +19,7 @@ from lmsconf.model.time_formats import duration_in_words
 from lmsconf.project.credentials import env_may_hold_token
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_text, rate_text
-from lmsconf.support.interrupts import defer_interrupts
+from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,7 +64,8 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         for cut in cuts:
             if isinstance(cut, Terminated):
                 raise cut
-        with _ctrl_c_left_to_pager():
+        # The pager gets Ctrl-C too, and decides what it means.
+        with handle_signal(signal.SIGINT, signal.SIG_IGN):
             if running.stdin is not None:
                 _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
             return running.wait() not in _NOT_RUN
@@ -76,16 +77,6 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         if running is not None:
             _terminate(running)
         raise
-
-
-@contextmanager
-def _ctrl_c_left_to_pager() -> Iterator[None]:
-    """Ignore Ctrl-C inside of the block: the pager gets it too, and decides what it means."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _feed(pipe: IO[bytes], content: bytes) -> None:

@@ -262,9 +262,8 @@ def _line(exchange: Exchange, now: datetime) -> str:
     """Return time of day, request, status and duration; from the second attempt on, its number."""
     outcome = f"no response: {exchange.failure}" if exchange.status is None else str(exchange.status)
     attempt = "" if exchange.attempt == 1 else f", attempt {exchange.attempt}"
-    milliseconds = round(exchange.seconds * 1000)
     time = now.isoformat(timespec="milliseconds").partition("T")[2].replace("+00:00", "Z")
-    return f"{time} {exchange.method} {_target(exchange)} {outcome} ({milliseconds:,} ms{attempt})"
+    return f"{time} {exchange.method} {_target(exchange)} {outcome} ({exchange.seconds * 1000:,.0f} ms{attempt})"
 
 
 def _target(exchange: Exchange) -> str:

@@ -59,8 +59,7 @@ class AssignmentLessons:
     def _formats(self) -> None:
         """Probe the formats in which a time is accepted, and how exactly it is kept."""
         required(self._client.is_determined(START), "without the name of startTime no time can be sent")
-        others = [form for form in _FORMS if form not in self._taken]
-        self._taken += [form for form in others if self._starts(form, {})]
+        self._taken += [form for form in _FORMS if form not in self._taken and self._starts(form, {})]
         self._client.try_candidates(FORMAT, self._is_form)
         self._precision()
 

@@ -30,7 +30,7 @@ from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.folders import read_own_file, write_own_file
 
@@ -70,7 +70,7 @@ class PersonBackup(Struct, frozen=True):
             archived=user.get("archivedAt") is not None,
             rights={right: bool(user.get(right)) for right in _RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
-            metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
+            metadata={key: str(value) for key, value in members(metadata).items()},
             answers=answers if is_repeatable else None,
             fields=fields,
         )

@@ -24,6 +24,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, US
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import ListOperation
 from lmsconf.model.canonical_json import Json
+from lmsconf.render.resource_wording import name_list
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -141,11 +142,9 @@ class TrialClient:
 
     def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
-        tried = candidate_values(key, self.project_spec.behaviour(key))
-        shown = ", ".join(map(str, tried[:_SHOWN]))
-        more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
+        tried = [str(value) for value in candidate_values(key, self.project_spec.behaviour(key))]
         last = f"; the last refusal was: {self.last}" if self.last else ""
-        return f"none of {shown}{more} had an effect{last}"
+        return f"none of {name_list(tried, _SHOWN)} had an effect{last}"
 
     def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
         """Record the first case that holds: its value, and the reason. Without a value, the key is undetermined."""
@@ -157,10 +156,8 @@ class TrialClient:
 
     def record_value(self, key: str, value: Value, reason: str) -> None:
         """Record a value, and use it from now on."""
-        now = self.project_spec.behaviour(key)
-        self.lessons.append(
-            DialectLesson(key, LessonVerdict.CONFIRMED if now == str(value) else LessonVerdict.FOUND, value, reason)
-        )
+        verdict = LessonVerdict.CONFIRMED if self.project_spec.behaviour(key) == str(value) else LessonVerdict.FOUND
+        self.lessons.append(DialectLesson(key, verdict, value, reason))
         self.words[key] = value
         self.spec = ApiSpec(self.words)
 

@@ -54,8 +54,7 @@ def entry_json(entry: FleetEntry) -> dict[str, Json]:
     left_out = [key for key in ("basis", "relaxed", "assumed_keys") if not getattr(entry, key)]
     if not entry.assumed_keys:
         left_out.append("assumed_calls")
-    blocked: list[Json] = [blocker_json(blocker) for blocker in entry.blocked]
-    return {**without_keys(object_json(entry), *left_out), "blocked": blocked}
+    return {**without_keys(object_json(entry), *left_out), "blocked": [*map(blocker_json, entry.blocked)]}
 
 
 def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:

@@ -28,6 +28,7 @@ from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
 from lmsconf.project.settings import DEFAULT_MANIFESTS
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.atomic_files import read_text, write_atomically
 
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
@@ -213,10 +214,9 @@ def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
 
 def other_project(names: Sequence[str]) -> Problem:
     """Return the problem of a worker with other files than those here."""
-    some = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN:,} more' if len(names) > _SHOWN else ''}"
     return Problem(
         code="fleet/worker-project",
-        message=f"the project on the worker differs from the one here, in some of: {some}",
+        message=f"the project on the worker differs from the one here, in some of: {name_list(names, _SHOWN)}",
         hint="Update the project on the workers, and run it again.",
     )
 

@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.python_api import Project
-from lmsconf.apply.remote_lock import LockHeldElsewhere
+from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.documents import apply_report_file
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked
@@ -274,8 +274,6 @@ def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
 
 
 _AGAIN_AFTER: Final = 2.0
-_CLOCKS_DIFFER: Final = 60.0
-"""Seconds for which a lock is respected after its lease, see `lock_names`."""
 
 
 def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
@@ -326,7 +324,7 @@ def apply_again(
 
 def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions) -> ApplyReport:
     """Apply as soon as the locks of the dead attempt are free. Raises what `apply_safely` raises."""
-    lease = 0.0 if settings.lock is None else settings.lock.lease + _CLOCKS_DIFFER
+    lease = 0.0 if settings.lock is None else settings.lock.lease + CLOCKS_DIFFER
     end = time.monotonic() + max(lease, settings.settle) + _AGAIN_AFTER
     while True:
         try:

@@ -186,13 +186,9 @@ def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    return replace(
-        entry,
-        exit=ExitCode.PARTIAL,
-        summary={"calls": 0, "done": 0},
-        problems=(Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected."),),
-        file=None,
-    )
+    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
+    summary = {"calls": 0, "done": 0}
+    return replace(entry, exit=ExitCode.PARTIAL, summary=summary, problems=(problem,), file=None)
 
 
 def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The five kinds of resources: a folder each, a module for each question that is asked of all, and what they share.
+"""The five kinds of resources: a folder or a module each, a module for each question about all, and what they share.
 
 kind_table          a row for each kind: names, schemas, where entries refer to others; entry → declared resources
 kind_functions      match, differences, steps: which function answers for which kind

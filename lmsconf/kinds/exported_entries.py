@@ -37,7 +37,7 @@ from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
@@ -335,5 +335,5 @@ def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
     items = entry.body["assign_to"]
     [to] = items if isinstance(items, list) else [items]
     own = {key: entry.body[key] for key in _VALUE if key in entry.body and key not in shared}
-    audience = to if isinstance(to, dict) else {}
+    audience = members(to)
     return EVERYBODY if EVERYBODY in audience and not own else {**audience, **own}

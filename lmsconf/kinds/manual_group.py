@@ -96,8 +96,11 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
 
 
 def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
-    """Return a row without the members and managers who are in no list of people."""
-    listed = people_directory(planning).ids
+    """Return a row without the members and managers who are archived or in no list of people.
+
+    A service may list only active people, and yet show an archived person whose id is requested.
+    """
+    listed = people_directory(planning).ids - planning.archived_ids
     members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
     return replace(row, members=members, managers=managers)
 

@@ -233,11 +233,8 @@ def _values_of(schema: Schema) -> Schema | None:
 
 def _needed_keys(schema: Schema) -> frozenset[str]:
     """Return the keys that every alternative mapping requires, except one that reads its entries from a sheet."""
-    needs = [
-        frozenset(required_keys(alternative))
-        for alternative in _alternatives(schema)
-        if "properties" in alternative and not alternative.get("x-sheet")
-    ]
+    mappings = [one for one in _alternatives(schema) if "properties" in one and not one.get("x-sheet")]
+    needs = [frozenset(required_keys(mapping)) for mapping in mappings]
     return frozenset.intersection(*needs) if needs else frozenset()
 
 

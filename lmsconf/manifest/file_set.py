@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
+from lmsconf.support.atomic_files import open_nonblocking
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024
@@ -69,8 +70,7 @@ class ManifestFileReader:
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
         """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises ProblemsFound."""
         try:
-            # O_NONBLOCK: opening a named pipe would block until it has a writer.
-            with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            with open_nonblocking(path) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise problem_found(
                         "manifest/unreadable", "is a pipe or a device, not a file", source=SourceLocation(name)

@@ -170,17 +170,12 @@ def sections_validator() -> SchemaValidator:
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
     whole = manifest_schema()
-    return {
-        section: SchemaValidator(cast(Schema, property_schema(whole, section)["additionalProperties"]))
-        for section in SET_SECTIONS
-    }
+    sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
+    return {section: SchemaValidator(cast(Schema, schema)) for section, schema in sets.items()}
 
 
 def has_sections(document: EntrySourceMap) -> bool:
-    """Whether a document has a section of entries.
-
-    If no document had any, every owned resource would be planned for deletion.
-    """
+    """Whether a document has a section of entries. If none had any, a plan would delete all owned resources."""
     value = document.value
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 

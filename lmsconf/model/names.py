@@ -156,11 +156,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean_email(email: str, known: Iterable[str]) -> str | None:
     """Return `Did you mean "bo.ek@acme.example"?`, or None if nobody's name is similar: most share a domain."""
-    person = email.rpartition("@")[0]
+    person = email.rpartition("@")[0].casefold()
     near = nearest_names(email, known, _NEAR_EMAILS)
-    alike = [
-        other for other in near if not person or _are_similar(person.casefold(), other.rpartition("@")[0].casefold())
-    ]
+    alike = [other for other in near if not person or _are_similar(person, other.rpartition("@")[0].casefold())]
     return did_you_mean(email, alike)
 
 

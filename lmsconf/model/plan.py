@@ -10,6 +10,7 @@ Plan                    changes, calls, and everything else that a reviewer need
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -369,9 +370,7 @@ class Plan(FromManifests, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> PlanSummary:
-        counts = dict.fromkeys(Action, 0)
-        for change in self.changes:
-            counts[change.action] += 1
+        counts = Counter(change.action for change in self.changes)
         return PlanSummary(
             create=counts[Action.CREATE],
             update=counts[Action.UPDATE],

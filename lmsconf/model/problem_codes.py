@@ -393,20 +393,14 @@ def consent_command(plan: Plan) -> str | None:
 
 
 def reviewed_consent(plan: Plan) -> str | None:
-    """Return the line of the project file that allows the same, so that it is reviewed; None if no guard tripped.
-
-    Its date is left to write: a consent without a date is an error.
-    """
+    """Return the line of the project file that allows the same, with its date left to write; None if no guard tripped."""
     given = [(guard.allow or "").partition("=") for guard in plan.guards if guard.tripped]
     entries = [f"{{{name}: {number}, reason: …, until: YYYY-MM-DD}}" for name, _, number in given]
     return f"allow: [{', '.join(entries)}]" if entries else None
 
 
 def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
-    """Yield `--allow removals=45` for each guard that is tripped or was allowed by `--allow`.
-
-    Consents of the project file apply to every command and are left out.
-    """
+    """Yield `--allow removals=45` for each guard that is tripped or was allowed so, not by the project file."""
     given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
     return (f"--allow {quote(allow)}" for allow in given)
 

@@ -147,12 +147,14 @@ def _split_ignored(
 
 def _unplannable(applied: AppliedBase | None) -> Iterator[Problem]:
     if applied is not None and applied.changes is None:
-        yield Problem(
-            code="base/not-planned",
-            message=f"the manifests of {applied.name} cannot be planned, so every difference counts as drift",
-            severity=Severity.WARNING,
-            hint="To see the errors, check them out and run `lmsconf plan`.",
-        )
+        yield unplannable_base(applied.name, "every difference counts as drift")
+
+
+def unplannable_base(name: str, effect: str) -> Problem:
+    """Return the warning that the manifests of a base cannot be planned. effect: what follows from that."""
+    message = f"the manifests of {name} cannot be planned, so {effect}"
+    hint = "To see the errors, check them out and run `lmsconf plan`."
+    return Problem(code="base/not-planned", message=message, severity=Severity.WARNING, hint=hint)
 
 
 def _coverage(

@@ -174,21 +174,20 @@ def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
 def _with_shown_people(redaction: RedactionContext, row_type: type[Any]) -> Iterator[Any]:
     """Yield the rows of a listing without undeclared people, who are counted for each list of a row."""
     for row in redaction.planning.snapshot.rows(row_type):
-        lists = {
-            key: redaction.redact_people(row.listing, row.id, key, getattr(row, key))
-            for key in _LISTS.get(row_type, ())
-        }
-        yield replace(redaction.redacted(row), **lists)
+        yield replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
 
 
 def _with_counted_people(restoring: RestoreContext, row_type: type[Any]) -> Iterator[Any]:
     """Yield the rows of a listing with a placeholder for each person who is counted for a list of a row."""
     for row in restoring.snapshot.rows(row_type):
-        lists = {
-            key: restoring.restore_people(row.listing, row.id, key, getattr(row, key))
-            for key in _LISTS.get(row_type, ())
-        }
-        yield replace(row, **lists)
+        yield replace(row, **_changed_lists(row, restoring.restore_people))
+
+
+def _changed_lists(
+    row: Any, change: Callable[..., frozenset[RemoteId] | None]
+) -> dict[str, frozenset[RemoteId] | None]:
+    """Return the lists of people of a row, changed. change: takes listing and id of the row, name and ids of a list."""
+    return {key: change(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())}
 
 
 def _restored_people(restoring: RestoreContext) -> list[PersonRow]:

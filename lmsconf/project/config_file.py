@@ -14,7 +14,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
@@ -71,7 +71,7 @@ class ProjectFile(Struct, frozen=True):
         node: Json = self.body
         for step in path:
             node = node.get(step) if isinstance(node, dict) else None
-        return node if isinstance(node, dict) else {}
+        return members(node)
 
     def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
@@ -201,10 +201,7 @@ class ProjectFile(Struct, frozen=True):
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
-        """Return the time zone for timestamps without an offset; None if not set.
-
-        Raises KeyError or ValueError for an unknown name.
-        """
+        """Return the zone of times without an offset, or None. Raises KeyError or ValueError if it is unknown."""
         from zoneinfo import ZoneInfo
 
         name = self.body.get("timezone")

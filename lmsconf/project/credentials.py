@@ -28,6 +28,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, Sourc
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
+from lmsconf.support.atomic_files import open_nonblocking
 from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
 from lmsconf.support.secrets import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
@@ -310,8 +311,7 @@ def _token_folders(environ: Mapping[str, str]) -> list[Path]:
 
 def _small_text(path: Path) -> str:
     """Return at most 64 KiB of a regular file as text. Raises OSError and UnicodeDecodeError."""
-    flags = os.O_NONBLOCK | os.O_NOFOLLOW
-    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+    with open_nonblocking(path, os.O_NOFOLLOW) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(None, "it is a pipe or a device, not a file")
         return file.read(_LARGEST).decode("utf-8")

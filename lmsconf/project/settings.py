@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, problem_found, shorten
 from lmsconf.manifest.nodes import VARIABLE_START
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
@@ -347,7 +347,7 @@ def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | No
     declared = project.body.get("lock", False)
     if declared is False:
         return None
-    terms = declared if isinstance(declared, dict) else {}
+    terms = members(declared)
     owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {os.uname().nodename}")
     return LockSettings(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 

@@ -6,7 +6,7 @@ Columns are `name` and `url`, and optionally `labels` and `vars`, whose cells ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -93,21 +93,10 @@ def _rows(
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        at = source.where(marks["name"])
         name = values["name"]
-        if not NAME.fullmatch(name) or name in (FILE, TOKEN):
-            problems.append(
-                _problem(
-                    f'"{shorten(name)}" cannot be the name of a workspace',
-                    "Write letters, digits, ., _ and -; begin with a letter or a digit.",
-                    at,
-                )
-            )
-            continue
-        if name in taken:
-            problems.append(
-                _problem(f'the workspace "{name}" is declared twice', "Give each workspace its own name.", at)
-            )
+        wrong = _name_problem(name, taken, source.where(marks["name"]))
+        if wrong is not None:
+            problems.append(wrong)
             continue
         taken.add(name)
         body: dict[str, Json] = {"url": values["url"]}
@@ -126,6 +115,16 @@ def _rows(
         if token is not None:
             body[TOKEN] = token
         yield name, source.mapping(body, marks)
+
+
+def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
+    """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
+    if not NAME.fullmatch(name) or name in (FILE, TOKEN):
+        hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        return _problem(f'"{shorten(name)}" cannot be the name of a workspace', hint, where)
+    if name in taken:
+        return _problem(f'the workspace "{name}" is declared twice', "Give each workspace its own name.", where)
+    return None
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

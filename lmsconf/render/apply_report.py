@@ -88,11 +88,8 @@ def verification_result(report: ApplyReport) -> str:
 def _touched(report: ApplyReport) -> str:
     """Return the result for `--verify touched`, which reads back only the plan's resources."""
     number = report.verified.resources
-    if report.converged:
-        return f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} as planned."
-    return (
-        f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} not all as planned: {_unlike(report)}."
-    )
+    planned = f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)}"
+    return f"{planned} as planned." if report.converged else f"{planned} not all as planned: {_unlike(report)}."
 
 
 def other_changes_heading(report: ApplyReport) -> str:

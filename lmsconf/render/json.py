@@ -37,10 +37,7 @@ def plan_digest(plan: Plan) -> str:
 
 
 def plan_gitlab(plan: Plan) -> str:
-    """Return GitLab's merge request report of type `terraform`: three counts.
-
-    A replacement counts as a deletion and a creation, as in the reports of GitLab's own template.
-    """
+    """Return GitLab's merge request report of type `terraform`, in which a replacement is a deletion and a creation."""
     counts = plan.summary
     created, deleted = counts.create + counts.replace, counts.delete + counts.replace
     return json.dumps({"create": created, "update": counts.update, "delete": deleted}) + "\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from math import inf
@@ -274,12 +274,13 @@ def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    """Return the entry of a change: as a row, with the first items of its lists, in full."""
     whole = partial(_parts, "change", change, limit.folds)
-    return Entry(
-        kind_nouns(change.address.kind),
-        [partial(_parts, "change_row", change), partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)],
-    )
+    return _entry(change.address, partial(_parts, "change_row", change), whole)
+
+
+def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
+    """Return the entry of a resource: as a row, with the first items of its lists, in full."""
+    return Entry(kind_nouns(address.kind), [row, partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)])
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -339,10 +340,7 @@ def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
 
 def _finding(finding: DriftFinding, limit: SizeLimit) -> Entry:
     whole = partial(_drift, "finding", finding, limit.folds)
-    return Entry(
-        kind_nouns(finding.address.kind),
-        [partial(_drift, "finding_row", finding), partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)],
-    )
+    return _entry(finding.address, partial(_drift, "finding_row", finding), whole)
 
 
 def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:

@@ -6,9 +6,10 @@ handlers/                 the operations, by subject; behaviour where the specif
 service                   request → validation → handler → response, without a network; an httpx transport
 faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page
-seed                      initial content, from a file or from values
-seed_rows                 entries of any seed: YAML as text, typed values of a key, entry after entry
-seed_loader               fill a workspace from the entries of a seed
+seed                      initial content, from a file of YAML or from values
+seed_format               what the sections of a seed hold
+seed_rows                 load entries of any seed: structs, problems, rows
+seed_loader               fill a workspace from a seed
 snapshot_seed             fill a workspace from a snapshot file
 synthetic_seed            synthetic workspaces of any size
 """

@@ -113,7 +113,7 @@ _LONGEST_DELAY: Final = 3600.0
 
 def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
-    from lmsconf.sandbox.seed_rows import file_problem, read_yaml  # YAML is only needed here
+    from lmsconf.sandbox.seed import file_problem, read_yaml  # YAML is only needed here
 
     entries = read_yaml(path, "faults") or []
     if not isinstance(entries, list):

@@ -98,13 +98,14 @@ STORED_NUL: Final = "\ufdd0"
 """What stands for a NUL in the database: SQLite's JSON functions take a NUL for the end of a text."""
 
 
-def _without_nul(value: Json) -> Json:
+def without_nul(value: Json) -> Json:
+    """A value as the database holds it, with STORED_NUL for each NUL."""
     if isinstance(value, str):
         return value.replace("\0", STORED_NUL)
     if isinstance(value, list):
-        return [*map(_without_nul, value)]
+        return [*map(without_nul, value)]
     if isinstance(value, Mapping):
-        return {key.replace("\0", STORED_NUL): _without_nul(part) for key, part in value.items()}
+        return {key.replace("\0", STORED_NUL): without_nul(part) for key, part in value.items()}
     return value
 
 
@@ -131,7 +132,7 @@ class RequestContext:
         body: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
         self.behaviour, self.path = behaviour, path
-        self.query, self.body = (cast("dict[str, Json]", _without_nul(part)) for part in (query, body))
+        self.query, self.body = (cast("dict[str, Json]", without_nul(part)) for part in (query, body))
         self.values = NamedValues(behaviour, repository.now, {**path, **self.query, **self.body})
         self.repository = repository.with_named_values(self.values)
 
@@ -232,7 +233,7 @@ def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
 def encode_applications(applications: Iterable[str]) -> str:
     """The applications as stored, in the specification's order."""
     given = set(applications)
-    return json.dumps([application for application in APPLICATIONS if application in given])
+    return encode([application for application in APPLICATIONS if application in given]).decode()
 
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)

@@ -1,39 +1,34 @@
-"""Seeds: initial content of a workspace, from a YAML file with the manifests' terms, or from the same values.
+"""Seed files: initial content of a workspace, as YAML with the manifests' terms, or as a snapshot file.
 
-A snapshot file (`lmsconf.snapshot/1`) is a seed too; `snapshot_seed` loads it.
-
-    people:          {email, first_name, last_name, language, admin, manager, archived, custom_archive_date, id,
-                      answers: {field: a choice, a list of choices, or a text}, metadata: {key: text},
-                      applications: [application], order_details: {company_name, …, address: {street, …}}}
-    custom_fields:   {name, type, choices: [name], description, hidden, locked, optional}
-    groups:          {name, members: [e-mail], managers: [e-mail], id}
-    smart_groups:    {name, conditions: [{field, choices, system_condition}], managers: [e-mail], id}
-    content:         {name, type, description, price, id, updated, programs: [name], categories: [text],
-                      metadata: {key: text}, link, image, occasions: [{starts, attending}]}
-    content_targets: {content, mandatory, visible_from, visible_until,
-                      assign_to: [everyone | {group: name} | {smart_group: name} | {user: e-mail}]}
-    participations:  {user: e-mail, content: name, state, percentage, revision, enrolled, updated, id,
-                      events: [{status, at, revision, mandatory, manually}]}
-    certificates:    {user: e-mail, content: name, issued, expires, recertification: name, notify, id,
-                      attachments: [{url, name, created}]}
-
-A content of the type MEETUP is a meetup. Times are ISO 8601 with an offset; a missing time is the current time. Every
-scalar is read as text, so that `NO` and `2026-01-05` keep their spelling.
+`seed_format` describes the sections, and `snapshot_seed` the listings of a snapshot (`lmsconf.snapshot/1`). Every
+scalar of YAML is read as text, so that `NO` and `2026-01-05` keep their spelling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
+
+import yaml
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.sandbox.request_context import RequestContext
-from lmsconf.sandbox.seed_loader import SECTIONS, STEPS
-from lmsconf.sandbox.seed_rows import Entry, file_problem, load_entries, read_yaml
+from lmsconf.sandbox.seed_format import SECTIONS
+from lmsconf.sandbox.seed_loader import SeedLoader
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
+
+try:
+    from yaml import CBaseLoader as _Base
+except ImportError:  # built without libyaml: the same values, ten times slower
+    from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
+
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says; before, Python's recursion ends."""
 
 
 def load_seed(path: Path) -> Mapping[str, object]:
@@ -71,13 +66,67 @@ def fill_workspace(
 
 def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
     """Create what the sections list; return the problems."""
-    entries: dict[str, list[Entry]] = {}
-    problems: list[str] = []
-    for name, section in values.items():
-        if name not in SECTIONS:
-            problems.append(f"unknown section {name!r}; there are {', '.join(SECTIONS)}")
-        elif not isinstance(section or [], list):
-            problems.append(f"{name}: it is not a list")
-        else:
-            entries[name] = cast("list[Entry]", section or [])
-    return problems or load_entries(context, entries, STEPS)
+    known = ", ".join(SECTIONS)
+    problems = [f"unknown section {name!r}; there are {known}" for name in values if name not in SECTIONS]
+    problems += [f"{name}: it is not a list" for name in SECTIONS if not isinstance(values.get(name) or [], list)]
+    if problems:
+        return problems
+    loader = SeedLoader(context, cast("Mapping[str, Sequence[object]]", values))
+    loader.load_sections()
+    return loader.problems
+
+
+def read_yaml(path: Path, file_kind: str) -> object:
+    """Parse the one document of a file, a JSON object with its types; None for an empty file.
+
+    file_kind: seed, faults. Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        hint = f"Check the path of the {file_kind}"
+        raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return cast(object, json.loads(text))
+    return _parse_yaml(text, path, file_kind)
+
+
+def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ProblemsFound([_yaml_problem(error, path, file_kind)]) from error
+    if len(documents) > 1:
+        raise ProblemsFound([file_problem(file_kind, str(path), "it contains more than one document")])
+    return documents[0] if documents else None
+
+
+def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
+    if isinstance(error, RecursionError) or getattr(error, "problem", None) == _TOO_DEEP:
+        return file_problem(file_kind, str(path), "its lists and mappings are nested too deep")
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return file_problem(file_kind, str(path), str(error))
+    mark = error.problem_mark
+    place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
+    return Problem(code=f"{file_kind}/yaml", message=str(error.problem), source=place)
+
+
+def file_problem(file_kind: str, file: str, message: str) -> Problem:
+    """A problem in a file of that sort."""
+    hint = f"Correct the {file_kind} and run again."
+    return Problem(code=f"{file_kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
+
+
+class _Loader(_Base):
+    """PyYAML's loader of plain texts, which takes the last of two equal keys, made to refuse them."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        keys = [key.value for key, _ in node.value]
+        if not all(isinstance(key, str) for key in keys):
+            raise yaml.MarkedYAMLError(problem="a key is not text", problem_mark=node.start_mark)
+        if len(set(keys)) < len(keys):
+            raise yaml.MarkedYAMLError(problem="a key is a duplicate", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep=deep)

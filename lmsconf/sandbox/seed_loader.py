@@ -1,416 +1,304 @@
-"""Load the entries of a seed into an empty workspace: each is read as a request is, and carried out by SQL.
+"""Fill an empty workspace from a seed: names become ids, and rows are inserted in bulk.
 
-The entries name each other, and SQL finds the ids. Custom fields, conditions and assignments are created as the API
-creates them, so that both follow the same rules.
+Custom fields, conditions and assignments are created as requests are, so that the API's rules hold for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
-from typing import Final, cast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeVar, cast
+
+from msgspec import to_builtins
+from msgspec.json import encode
 
 from lmsconf.sandbox.handlers import custom_fields
-from lmsconf.sandbox.handlers.analytics import STATES
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
-from lmsconf.sandbox.handlers.groups import WRITE_CONDITIONS
-from lmsconf.sandbox.handlers.users import ADDRESS_KEYS, FIRST_LANGUAGE, KEYS, validate_language
+from lmsconf.sandbox.handlers.groups import write_conditions
+from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
     APPLICATIONS,
     GROUP,
     SMART_GROUP,
-    Refusal,
     RequestContext,
-    Sql,
-    bad_request,
     default_applications,
     encode_applications,
 )
+from lmsconf.sandbox.seed_format import (
+    SeedAttachment,
+    SeedCertificate,
+    SeedCondition,
+    SeedContent,
+    SeedContentTarget,
+    SeedCustomField,
+    SeedEntryWithId,
+    SeedEvent,
+    SeedGroup,
+    SeedOccasion,
+    SeedOrderDetails,
+    SeedParticipation,
+    SeedPerson,
+    SeedSmartGroup,
+    with_empty,
+)
 from lmsconf.sandbox.seed_rows import (
-    Entry,
+    ANSWERS,
+    CONTENTS,
+    GROUPS,
+    MANAGERS,
+    MEMBERS,
+    PEOPLE,
+    EntryLoader,
+    Instant,
     InvalidSeedValue,
-    Reader,
-    Step,
-    read_flag,
-    read_instant,
-    read_list,
-    read_mapping,
-    read_parts,
-    read_text,
-    read_texts,
-    read_whole_number,
-    refuse_unknown,
+    reserve_id,
 )
-from lmsconf.sandbox.store import Json, encode_ids, json_known, json_list
+from lmsconf.sandbox.store import Json
 
-_SWITCHES: Final = ("companyPayment", "disablePayment")
-
-
-def _language(entry: Entry, key: str) -> str:
-    return validate_language(read_text(entry, key))
-
-
-def _one_of(allowed: Sequence[str], entry: Entry, key: str) -> str:
-    value = read_text(entry, key)
-    if value not in allowed:
-        raise InvalidSeedValue(f"{key} {value!r} is none of {', '.join(allowed)}")
-    return value
-
-
-def _audiences(entry: Entry, key: str) -> list[Json]:
-    return cast("list[Json]", read_list(entry, key))
-
-
-def _choices(entry: Entry, key: str) -> list[Json]:
-    return [{"name": name} for name in read_texts(entry, key)]
-
-
-def _answers(entry: Entry, key: str) -> dict[str, Json]:
-    answers = read_mapping(entry, key)
-    return {name: value if isinstance(value, str) else read_texts(answers, name) for name, value in answers.items()}
-
-
-def _metadata(entry: Entry, key: str) -> dict[str, Json]:
-    metadata = read_mapping(entry, key)
-    return {key: read_text(metadata, key) for key in metadata}
-
-
-def _order_details(entry: Entry, key: str) -> dict[str, Json]:
-    """The order details of a person, with the API's names."""
-    details = read_mapping(entry, key)
-    known = {_snake(name): name for name in (*KEYS, "disablePayment")}
-    refuse_unknown(key, details, known)
-    return {known[key]: _detail(details, key, known[key]) for key in details}
-
-
-def _detail(details: Entry, key: str, name: str) -> Json:
-    """One of the order details: a boolean, an address, or a text."""
-    if name in _SWITCHES:
-        return read_flag(details, key)
-    if name != "address":
-        return read_text(details, key)
-    address = read_mapping(details, key)
-    refuse_unknown("address", address, ADDRESS_KEYS)
-    return {part: read_text(address, part) for part in address}
-
-
-def _snake(name: str) -> str:
-    """The seed's name of an API field: `companyName` → `company_name`."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-_NAMED: Final[Mapping[str, Reader]] = {"name": read_text, "id": read_text}
-_EVENTS: Final[Mapping[str, Reader]] = {
-    "at": read_instant,
-    "mandatory": read_flag,
-    "manually": read_flag,
-    "revision": read_whole_number,
-    "status": partial(_one_of, STATES),
-}
-_PEOPLE: Final[Mapping[str, Reader]] = {
-    **dict.fromkeys(("email", "first_name", "last_name", "id"), read_text),
-    **dict.fromkeys(("admin", "manager", "archived"), read_flag),
-    "language": _language,
-    "answers": _answers,
-    "metadata": _metadata,
-    "applications": read_texts,
-    "order_details": _order_details,
-    "custom_archive_date": read_instant,
-}
-_CUSTOM_FIELDS: Final[Mapping[str, Reader]] = {
-    "name": read_text,
-    "type": partial(_one_of, ("CHOICE", "MULTI_SELECT", "TEXT")),
-    "choices": _choices,
-    "description": read_text,
-    **dict.fromkeys(("hidden", "locked", "optional"), read_flag),
-}
-_GROUPS: Final[Mapping[str, Reader]] = {**_NAMED, "members": read_texts, "managers": read_texts}
-_SMART_GROUPS: Final[Mapping[str, Reader]] = {
-    **_NAMED,
-    "conditions": read_parts({"field": read_text, "choices": read_texts, "system_condition": read_text}, "field"),
-    "managers": read_texts,
-}
-_CONTENT_ITEMS: Final[Mapping[str, Reader]] = {
-    **_NAMED,
-    **dict.fromkeys(("type", "description", "link", "image"), read_text),
-    "price": read_whole_number,
-    "updated": read_instant,
-    "programs": read_texts,
-    "categories": read_texts,
-    "metadata": _metadata,
-    "occasions": read_parts({"starts": read_instant, "attending": read_whole_number}, "starts"),
-}
-_CONTENT_TARGETS: Final[Mapping[str, Reader]] = {
-    "content": read_text,
-    "assign_to": _audiences,
-    "mandatory": read_flag,
-    "visible_from": read_instant,
-    "visible_until": read_instant,
-}
-_PARTICIPATIONS: Final[Mapping[str, Reader]] = {
-    **dict.fromkeys(("user", "content", "id"), read_text),
-    "state": partial(_one_of, STATES),
-    "percentage": read_whole_number,
-    "revision": read_whole_number,
-    "enrolled": read_instant,
-    "updated": read_instant,
-    "events": read_parts(_EVENTS, "status"),
-}
-_CERTIFICATES: Final[Mapping[str, Reader]] = {
-    **dict.fromkeys(("user", "content", "recertification", "id"), read_text),
-    "issued": read_instant,
-    "expires": read_instant,
-    "notify": read_flag,
-    "attachments": read_parts({"created": read_instant, "name": read_text, "url": read_text}, "url"),
-}
-SECTIONS: Final[Mapping[str, Mapping[str, Reader]]] = {
-    "people": _PEOPLE,
-    "custom_fields": _CUSTOM_FIELDS,
-    "groups": _GROUPS,
-    "smart_groups": _SMART_GROUPS,
-    "content": _CONTENT_ITEMS,
-    "content_targets": _CONTENT_TARGETS,
-    "participations": _PARTICIPATIONS,
-    "certificates": _CERTIFICATES,
-}
-"""Section → the keys of its entries, and what reads them."""
-_UNKNOWN_PERSON: Final = """
-    SELECT 'there is no person with the e-mail ' || value FROM json_each({emails})
-    WHERE NOT EXISTS (SELECT 1 FROM people WHERE casefold(email) = casefold(value)) LIMIT 1
-"""
-_NOT_ONE_CONTENT: Final = """
-    SELECT CASE found WHEN 0 THEN 'there is no' ELSE 'there are ' || found || ' of' END || ' content ' || quote(value)
-    FROM (SELECT value, (SELECT count(*) FROM contents WHERE name = value) AS found FROM json_each({names}))
-    WHERE value IS NOT NULL AND found != 1 LIMIT 1
-"""
-_USER: Final = "(SELECT id FROM people WHERE casefold(email) = casefold(:user))"
-_CONTENT: Final = "(SELECT id FROM contents WHERE name = :content)"
-_KNOWN_PAIR: Final = (
-    _UNKNOWN_PERSON.format(emails="json_array(:user)"),
-    _NOT_ONE_CONTENT.format(names="json_array(:content)"),
+T = TypeVar("T", bound=SeedEntryWithId)
+_ORDERS: Final = "INSERT INTO orders (person, details, created_at, updated_at) VALUES (?, ?, ?, ?)"
+_PARTICIPATIONS: Final = (
+    "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_TWICE: Final = f"""
-    SELECT :user || ' with ' || :content || ' is a duplicate' FROM {{table}}
-    WHERE person = {_USER} AND content = {_CONTENT}
-"""
-_FIELD: Final = "(SELECT id FROM fields WHERE name = {name} ORDER BY seq DESC LIMIT 1)"
-"""Of two fields with one name the newer one."""
-_CHOICE: Final = "(SELECT id FROM choices WHERE field = {field} AND name = {name} ORDER BY position DESC LIMIT 1)"
-_PICKED: Final = f"""
-    (SELECT a.key AS name, {_FIELD.format(name="a.key")} AS field, v.value AS choice FROM json_each(:answers) a,
-        json_each(CASE a.type WHEN 'array' THEN a.value ELSE json_array(a.value) END) v
-        WHERE a.type = 'array' OR EXISTS (SELECT 1 FROM choices WHERE field = {_FIELD.format(name="a.key")}))
-"""
-"""The name and id of the field, and the name of the choice, of each choice in the answers of a person."""
-_NO_FIELD: Final = """
-    SELECT 'there is no custom field ' || quote(name) FROM (SELECT {name} AS name FROM {rows})
-    WHERE name NOT IN (SELECT name FROM fields) LIMIT 1
-"""
-_NO_CHOICE: Final = """
-    SELECT 'custom field ' || quote(name) || ' has no choice ' || quote(choice) FROM {rows}
-    WHERE choice NOT IN (SELECT c.name FROM choices c WHERE c.field = picked.field) LIMIT 1
-"""
-_UNKNOWN_APPLICATION: Final = f"""
-    SELECT 'application ' || quote(value) || ' is none of {", ".join(APPLICATIONS)}' FROM json_each(:applications)
-    WHERE value NOT IN ({", ".join(map(repr, APPLICATIONS))}) ORDER BY value LIMIT 1
-"""
-_PERSON: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            "SELECT :email || ' is a duplicate' FROM people WHERE casefold(email) = casefold(:email)",
-            "SELECT 'an admin or manager cannot have a custom archive date' "
-            "WHERE :custom_archive_date IS NOT NULL AND (:admin OR :manager)",
-            _UNKNOWN_APPLICATION,
-            _NO_FIELD.format(name="key", rows="json_each(:answers)"),
-            _NO_CHOICE.format(rows=f"{_PICKED} picked"),
-        ),
-        bad_request,
-    ),
-    changes=[
-        "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, "
-        "custom_archive_at, language, metadata, applications) VALUES (:id, :email, coalesce(:first_name, ''), "
-        "coalesce(:last_name, ''), coalesce(:admin, FALSE), coalesce(:manager, FALSE), "
-        f"CASE WHEN :archived THEN :now END, :now, :custom_archive_date, coalesce(:language, '{FIRST_LANGUAGE}'), "
-        "coalesce(:metadata, '{}'), :held)",
-        f"INSERT INTO answers SELECT :id, {_FIELD.format(name='key')}, '', value FROM json_each(:answers) "
-        f"WHERE type = 'text' AND key NOT IN (SELECT name FROM {_PICKED})",
-        f"INSERT OR IGNORE INTO answers SELECT :id, field, {_CHOICE.format(field='picked.field', name='choice')}, NULL "
-        f"FROM {_PICKED} picked",
-        "INSERT INTO orders SELECT :id, :order_details, :now, :now WHERE :order_details IS NOT NULL",
-    ],
+_EVENTS: Final = (
+    "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-_LISTED: Final = """
-    INSERT OR IGNORE INTO {table} SELECT :id, p.id FROM json_each(:{table})
-        CROSS JOIN people p ON casefold(p.email) = casefold(value)
-"""
-
-
-def _group(kind: str, refusals: Mapping[str, Callable[[str], Refusal]] = MappingProxyType({})) -> Sql:
-    """A group with its members and managers."""
-    lists = ("members", "managers")
-    return Sql(
-        refusals={**{_UNKNOWN_PERSON.format(emails=f":{name}"): bad_request for name in lists}, **refusals},
-        changes=[
-            f"INSERT INTO groups (id, kind, name) VALUES (:id, '{kind}', :name)",
-            *(_LISTED.format(table=name) for name in lists),
-        ],
-    )
-
-
-_OF_CONDITION: Final = "json_extract(c.value, '$.field')"
-_CHOSEN: Final = f"""
-    (SELECT {_OF_CONDITION} AS name, {_FIELD.format(name=_OF_CONDITION)} AS field, v.value AS choice
-        FROM json_each(:conditions) c, json_each(c.value, '$.choices') v)
-"""
-"""As _PICKED, of the choices of conditions."""
-_SMART_GROUP: Final = _group(
-    SMART_GROUP,
-    {
-        _NO_FIELD.format(name=_OF_CONDITION, rows="json_each(:conditions) c"): bad_request,
-        _NO_CHOICE.format(rows=f"{_CHOSEN} picked"): bad_request,
-    },
-)
-_CHOICE_IDS: Final = json_list(
-    f"SELECT {_CHOICE.format(field=_FIELD.format(name=_OF_CONDITION), name='v.value')} AS id "
-    "FROM json_each(c.value, '$.choices') v ORDER BY v.key",
-    "id",
-)
-_CONDITION: Final = json_known(
-    f"'customFieldId', {_FIELD.format(name=_OF_CONDITION)}, 'choiceIds', "
-    f"json(CASE WHEN json_type(c.value, '$.choices') IS NOT NULL THEN {_CHOICE_IDS} END), "
-    "'systemCondition', json_extract(c.value, '$.system_condition')"
-)
-_CONDITIONS: Final = f"SELECT {json_list(f'SELECT {_CONDITION} AS item FROM json_each(:conditions) c ORDER BY c.key')}"
-_OCCASIONS: Final = json_list(
-    "SELECT json_object('occasionId', :id || '-' || (key + 1), 'startTime', json_extract(value, '$.starts'), "
-    "'attendanceCount', coalesce(json_extract(value, '$.attending'), 0)) AS item "
-    "FROM json_each(:occasions) ORDER BY key"
-)
-_DETAILS: Final = json_known(
-    "'categories', json(:categories), 'metadata', json(:metadata), 'link', :link, 'backgroundImageUrl', :image, "
-    f"'occasions', json(CASE WHEN :occasions IS NOT NULL THEN {_OCCASIONS} END)"
-)
-_CONTENT_ROW: Final = Sql(
-    changes=[
-        "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (:id, "
-        "coalesce(:type, 'COURSE'), :name, coalesce(:description, ''), coalesce(:price, 0), coalesce(:updated, :now), "
-        f"{_DETAILS})"
-    ]
-)
-_PROGRAM_IDS: Final = json_list(
-    "SELECT c.id FROM json_each(:programs) JOIN contents c ON c.name = value ORDER BY key", "id"
-)
-_PROGRAMS: Final = Sql(
-    refusals={_NOT_ONE_CONTENT.format(names=":programs"): bad_request},
-    changes=[
-        f"UPDATE contents SET details = json_set(details, '$.partOfPrograms', json({_PROGRAM_IDS})) "
-        "WHERE id = :id AND :programs IS NOT NULL"
-    ],
-)
-"""A content may name its programs, listed before or after itself."""
-_PARTICIPATION: Final = Sql(
-    refusals=dict.fromkeys((*_KNOWN_PAIR, _TWICE.format(table="participations")), bad_request),
-    changes=[
-        "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
-        f"VALUES (:id, {_USER}, {_CONTENT}, :state, coalesce(:percentage, 100 * (:state = 'APPROVED')), "
-        "coalesce(nullif(:revision, 0), 1), coalesce(:enrolled, :updated, :now), coalesce(:updated, :now))",
-        "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
-        "SELECT json_extract(:eventIds, '$[' || key || ']'), :id, json_extract(value, '$.status'), "
-        "coalesce(nullif(json_extract(value, '$.revision'), 0), 1), "
-        "coalesce(json_extract(value, '$.at'), :updated, :now), coalesce(json_extract(value, '$.mandatory'), FALSE), "
-        "coalesce(json_extract(value, '$.manually'), FALSE) "
-        "FROM json_each(coalesce(:events, json_array(json_object('status', :state))))",
-    ],
-)
-"""A participation with its declared events, or one event for its state."""
-_ATTACHMENTS: Final = json_list(
-    "SELECT json_object('url', json_extract(value, '$.url'), 'name', coalesce(json_extract(value, '$.name'), ''), "
-    "'createdAt', coalesce(json_extract(value, '$.created'), :issued, :now)) AS item FROM json_each(:attachments)"
-)
-_CERTIFICATE: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            *_KNOWN_PAIR,
-            _TWICE.format(table="certificates"),
-            "SELECT 'expires is not after issued' WHERE :expires <= coalesce(:issued, :now)",
-            _NOT_ONE_CONTENT.format(names="json_array(:recertification)"),
-        ),
-        bad_request,
-    ),
-    changes=[
-        "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
-        f"VALUES (:id, {_USER}, {_CONTENT}, coalesce(:issued, :now), :expires, "
-        f"(SELECT id FROM contents WHERE name = :recertification), coalesce(:notify, FALSE), {_ATTACHMENTS})"
-    ],
+_CERTIFICATES: Final = (
+    "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
-def _load_field(context: RequestContext) -> None:
-    custom_fields.create(context.with_body({_FLAGS.get(key, key): value for key, value in context.body.items()}))
+class SeedLoader(EntryLoader):
+    """A workspace that is being filled from a seed, whose entries name each other."""
+
+    def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
+        super().__init__(context, sections)
+        self._people: dict[str, str] = {}
+        self._fields: dict[str, tuple[str, dict[str, str]]] = {}
+        self._groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._contents: defaultdict[str, list[str]] = defaultdict(list)
+        self._pairs: set[tuple[str, str, str]] = set()
+
+    def prepare(self, entry: object) -> object:
+        return with_empty(entry)
+
+    def load_sections(self) -> None:
+        """Create what the sections list, each after those that its entries name."""
+        self.load("custom_fields", self.read("custom_fields", SeedCustomField), self._load_field)
+        self.load("people", self._numbered("people", SeedPerson, "u"), self._load_person)
+        self.load("groups", self._numbered("groups", SeedGroup, "g"), self._load_group)
+        self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
+        contents = self._numbered("content", SeedContent, "c")
+        for id, content in contents.values():  # it may name a program that is listed after it
+            self._contents[content.name].append(id)
+        self.load("content", contents, self._load_content)
+        self.load("content_targets", self.read("content_targets", SeedContentTarget), self._load_target)
+        self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
+        self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
+
+    def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, tuple[str, T]]:
+        """The entries of a section by their place, each with its own id or a new one."""
+        entries = self.read(section, kind)
+        taken, own = set(self.repository.existing_ids(prefix)), dict[int, str]()
+        for place, entry in entries.items():
+            with self.collect_problems(section, place):
+                if entry.id is not None:
+                    own[place] = reserve_id(entry.id, taken)
+        made = iter(self.repository.new_ids(prefix, len(entries) - len(own), frozenset(taken)))
+        return {place: (own.get(place) or next(made), entry) for place, entry in entries.items()}
+
+    def _load_field(self, field: SeedCustomField) -> None:
+        body: dict[str, Json] = {
+            "name": field.name,
+            "type": field.type,
+            "description": field.description,
+            "isHidden": field.hidden,
+            "isLocked": field.locked,
+            "isOptional": field.optional,
+        }
+        if field.choices is not None:
+            body["choices"] = [{"name": name} for name in field.choices]
+        made = custom_fields.create(self.context.with_body(body))
+        choices = cast("list[Mapping[str, str]]", made.get("choices", []))
+        self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
+
+    def _load_person(self, numbered: tuple[str, SeedPerson]) -> None:
+        id, person = numbered
+        if self._people.setdefault(person.email.casefold(), id) != id:
+            raise InvalidSeedValue(f"{person.email} is a duplicate")
+        if person.custom_archive_date is not None and (person.admin or person.manager):
+            raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
+        row = (
+            *(id, person.email, person.first_name, person.last_name, person.admin, person.manager),
+            *(self.now if person.archived else None, self.now, person.custom_archive_date),
+            *(validate_language(person.language), encode(person.metadata).decode(), _applications(person)),
+        )
+        self.rows[PEOPLE].append(row)
+        self.rows[ANSWERS].extend(self._answers(id, person))
+        if person.order_details is not None:
+            self.rows[_ORDERS].append((id, _order_details(person.order_details), self.now, self.now))
+
+    def _answers(self, id: str, person: SeedPerson) -> Iterator[tuple[str, str, str, str | None]]:
+        """The rows of a person's answers."""
+        for name, answer in person.answers.items():
+            field, choices = self._field(name)
+            if isinstance(answer, str) and not choices:
+                yield id, field, "", answer
+            else:
+                for choice in (answer,) if isinstance(answer, str) else answer or ():
+                    yield id, field, _choice(name, choices, choice), None
+
+    def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
+        id, group = numbered
+        self._groups[GROUP, group.name].append(id)
+        self.rows[GROUPS].append((id, GROUP, group.name))
+        self.rows[MEMBERS].extend((id, self._person(email)) for email in group.members)
+        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+
+    def _load_smart_group(self, numbered: tuple[str, SeedSmartGroup]) -> None:
+        id, group = numbered
+        self._groups[SMART_GROUP, group.name].append(id)
+        self.rows[GROUPS].append((id, SMART_GROUP, group.name))
+        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+        write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
+
+    def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
+        """A condition as the API takes it."""
+        field, choices = self._field(condition.field)
+        return {
+            "customFieldId": field,
+            "choiceIds": [_choice(condition.field, choices, name) for name in condition.choices],
+            "systemCondition": condition.system_condition,
+        }
+
+    def _load_content(self, numbered: tuple[str, SeedContent]) -> None:
+        id, content = numbered
+        details = {
+            "partOfPrograms": [self._content(name) for name in content.programs],
+            "categories": content.categories,
+            "metadata": content.metadata,
+            "link": content.link,
+            "backgroundImageUrl": content.image,
+            "occasions": [_occasion(f"{id}-{number}", one) for number, one in enumerate(content.occasions, 1)],
+        }
+        stored = encode({key: detail for key, detail in details.items() if detail}).decode()
+        updated = self._time(content.updated)
+        row = (id, content.type, content.name, content.description, content.price, updated, stored)
+        self.rows[CONTENTS].append(row)
+
+    def _load_target(self, target: SeedContentTarget) -> None:
+        assignment: dict[str, Json] = {
+            "contentId": self._content(target.content),
+            "mandatory": target.mandatory,
+            "startTime": target.visible_from,
+            "finishTime": target.visible_until,
+        }
+        for named in target.assign_to:
+            kind, audience = self._audience(named)
+            context = self.context.with_body({**assignment, "kind": kind, "audience": audience})
+            assign_content(context, replaces=False)
+
+    def _audience(self, named: object) -> tuple[str, str]:
+        """Kind and id of an audience."""
+        if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
+            return EVERYONE, self.context.behaviour("content-targets.everyone")
+        if isinstance(named, dict) and len(named) == 1:
+            [(key, name)] = named.items()
+            if key == "user":
+                return USER, self._person(str(name))
+            if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
+                return kind, _only(self._groups[kind, str(name)], key, str(name))
+        raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
+
+    def _load_participation(self, numbered: tuple[str, SeedParticipation]) -> None:
+        id, entry = numbered
+        person, content = self._pair("participations", entry)
+        updated = self._time(entry.updated)
+        enrolled = updated if entry.enrolled is None else entry.enrolled
+        percentage = 100 * (entry.state == "APPROVED") if entry.percentage is None else entry.percentage
+        row = (id, person, content, entry.state, percentage, entry.revision or 1, enrolled, updated)
+        self.rows[_PARTICIPATIONS].append(row)
+        events = (SeedEvent(status=entry.state),) if entry.events is None else entry.events
+        for event_id, event in zip(self.repository.new_ids("e", len(events)), events, strict=True):
+            at = updated if event.at is None else event.at
+            values = (event.status, event.revision or 1, at, event.mandatory, event.manually)
+            self.rows[_EVENTS].append((event_id, id, *values))
+
+    def _load_certificate(self, numbered: tuple[str, SeedCertificate]) -> None:
+        id, entry = numbered
+        person, content = self._pair("certificates", entry)
+        issued = self._time(entry.issued)
+        if entry.expires is not None and entry.expires <= issued:
+            raise InvalidSeedValue("expires is not after issued")
+        renewal = None if entry.recertification is None else self._content(entry.recertification)
+        attachments = encode([_attachment(one, issued) for one in entry.attachments]).decode()
+        row = (id, person, content, issued, entry.expires, renewal, entry.notify, attachments)
+        self.rows[_CERTIFICATES].append(row)
+
+    def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
+        """The ids of person and content, a pair that a section has only once."""
+        pair = self._person(entry.user), self._content(entry.content)
+        if (section, *pair) in self._pairs:
+            raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
+        self._pairs.add((section, *pair))
+        return pair
+
+    def _time(self, instant: Instant | None) -> int:
+        """An instant, by default now."""
+        return self.now if instant is None else instant
+
+    def _person(self, email: str) -> str:
+        if (id := self._people.get(email.casefold())) is None:
+            raise InvalidSeedValue(f"there is no person with the e-mail {email}")
+        return id
+
+    def _content(self, name: str) -> str:
+        return _only(self._contents[name], "content", name)
+
+    def _field(self, name: str) -> tuple[str, dict[str, str]]:
+        """A field's id, and the ids of its choices by name."""
+        if name not in self._fields:
+            raise InvalidSeedValue(f"there is no custom field {name!r}")
+        return self._fields[name]
 
 
-def _load_person(context: RequestContext) -> None:
-    admin, manager = (context.body.get(right) is True for right in ("admin", "manager"))
-    first = default_applications(admin=admin, manager=manager)
-    context.values["held"] = encode_applications(cast("list[str]", context.body.get("applications", first)))
-    _PERSON(context)
+def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
+    """The id of one of the choices of a field."""
+    if name not in choices:
+        raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
+    return choices[name]
 
 
-def _load_smart_group(context: RequestContext) -> None:
-    _SMART_GROUP(context)
-    context.values.update(smartGroupId=context.values["id"], conditions=context.repository.column(_CONDITIONS)[0])
-    WRITE_CONDITIONS(context)
-
-
-def _load_target(context: RequestContext) -> None:
-    """Assign content."""
-    context.refuse({_NOT_ONE_CONTENT.format(names="json_array(:content)"): bad_request})
-    (content,) = context.repository.column("SELECT id FROM contents WHERE name = :content")
-    window = {"startTime": context.values["visible_from"], "finishTime": context.values["visible_until"]}
-    context.values.update(contentId=content, **window)
-    for audience in cast("list[object]", context.body.get("assign_to", [])):
-        context.values["kind"], context.values["audience"] = _audience(context, audience)
-        assign_content(context, replaces=False)
-
-
-def _audience(context: RequestContext, target: object) -> tuple[str, str]:
-    """Kind and id of an assignment's target."""
-    if target in ("everyone", {"everyone": "true"}, {"everyone": True}):
-        return EVERYONE, context.behaviour("content-targets.everyone")
-    if isinstance(target, dict) and len(target) == 1:
-        [(key, name)] = target.items()
-        if key == "user":
-            context.values["user"] = str(name)
-            context.refuse({_UNKNOWN_PERSON.format(emails="json_array(:user)"): bad_request})
-            return USER, context.repository.column(f"SELECT {_USER}")[0]
-        if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
-            return kind, _group_id(context, key, kind, str(name))
-    raise InvalidSeedValue(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
-
-
-def _group_id(context: RequestContext, key: str, kind: str, name: str) -> str:
-    ids = context.repository.column("SELECT id FROM groups WHERE kind = ? AND name = ?", kind, name)
+def _only(ids: list[str], noun: str, name: str) -> str:
+    """The one id of that name."""
     if len(ids) != 1:
-        raise InvalidSeedValue(f"there is no {key} {name!r}" if not ids else f"there are {len(ids)} of {key} {name!r}")
+        how_many = f"there are {len(ids)} of" if ids else "there is no"
+        raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
     return ids[0]
 
 
-def _load_participation(context: RequestContext) -> None:
-    events = cast("list[Json]", context.body.get("events", [None]))
-    context.values["eventIds"] = encode_ids([context.repository.new_id("e") for _ in events])
-    _PARTICIPATION(context)
+def _applications(person: SeedPerson) -> str:
+    """The applications of a person as stored. Raises InvalidSeedValue for an unknown one."""
+    if person.applications is None:
+        return encode_applications(default_applications(admin=person.admin, manager=person.manager))
+    if unknown := sorted(set(person.applications) - set(APPLICATIONS)):
+        raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
+    return encode_applications(person.applications)
 
 
-_FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
-STEPS: Final = (
-    Step("custom_fields", _CUSTOM_FIELDS, ("name", "type"), _load_field),
-    Step("people", _PEOPLE, ("email",), _load_person, "u"),
-    Step("groups", _GROUPS, ("name",), _group(GROUP), "g"),
-    Step("smart_groups", _SMART_GROUPS, ("name",), _load_smart_group, "sg"),
-    Step("content", _CONTENT_ITEMS, ("name",), _CONTENT_ROW, "c"),
-    Step("content", _CONTENT_ITEMS, ("name",), _PROGRAMS, "c"),
-    Step("content_targets", _CONTENT_TARGETS, ("content",), _load_target),
-    Step("participations", _PARTICIPATIONS, ("user", "content", "state"), _load_participation, "p"),
-    Step("certificates", _CERTIFICATES, ("user", "content"), _CERTIFICATE, "cert"),
-)
+def _order_details(details: SeedOrderDetails) -> str:
+    """The order details as stored, with the API's names: `company_name` → `companyName`."""
+    values = to_builtins(details).items()
+    return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()
+
+
+def _occasion(id: str, occasion: SeedOccasion) -> Mapping[str, Json]:
+    return {"occasionId": id, "startTime": int(occasion.starts), "attendanceCount": occasion.attending}
+
+
+def _attachment(attachment: SeedAttachment, issued: int) -> Mapping[str, Json]:
+    created = issued if attachment.created is None else attachment.created
+    return {"url": attachment.url, "name": attachment.name, "createdAt": int(created)}

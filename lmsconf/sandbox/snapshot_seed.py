@@ -6,311 +6,149 @@ what the catalog says of a content beside its name and type.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final, NamedTuple, TypeVar, cast
+from unicodedata import normalize
 
-from lmsconf.sandbox.handlers.content import USER
+from msgspec import Struct
+from msgspec.json import encode
+
+from lmsconf.sandbox.handlers.content import EVERYONE, USER
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
 from lmsconf.sandbox.request_context import (
     GROUP,
     SMART_GROUP,
     RequestContext,
-    Sql,
-    bad_request,
     default_applications,
     encode_applications,
     parse_time,
 )
 from lmsconf.sandbox.seed_rows import (
-    Entry,
+    ANSWERS,
+    CONTENTS,
+    GROUPS,
+    MANAGERS,
+    MEMBERS,
+    PEOPLE,
+    EntryLoader,
     InvalidSeedValue,
-    Reader,
-    Step,
-    load_entries,
-    read_flag,
-    read_list,
-    read_mapping,
-    read_mappings,
-    read_parts,
-    read_text,
-    read_texts,
+    reserve_id,
 )
-from lmsconf.sandbox.store import Json
 
+T = TypeVar("T")
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
+LISTINGS: Final = ("custom_field", "user", "group", "smart_group", "content", "content_target")
+"""The listings that a workspace is made of, each after those that it refers to."""
+_KINDS: Final = {"user": USER, "group": GROUP, "smart_group": SMART_GROUP}
+"""Listing → kind of audience."""
+
+
+class _Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of a listing, or a part of one. None: it was not read, or is not set."""
+
+
+class SnapshotChoice(_Row, frozen=True, kw_only=True):
+    """A choice of a custom field."""
+
+    id: str
+    name: str
+
+
+class SnapshotField(_Row, frozen=True, kw_only=True):
+    """A custom field."""
+
+    id: str
+    name: str
+    type: str
+    choices: tuple[SnapshotChoice, ...] = ()
+    description: str | None = None
+    hidden: bool | None = None
+    locked: bool | None = None
+    optional: bool | None = None
+
+
+class SnapshotAnswer(_Row, frozen=True, kw_only=True):
+    """An answer. field: the name of the field, in NFC. choices: ids, or names where a service has only these."""
+
+    field: str
+    choices: tuple[str, ...] = ()
+    text: str | None = None
+
+
+class SnapshotPerson(_Row, frozen=True, kw_only=True):
+    """A person. archive_date: in epoch milliseconds. manages, stand_in: of no use here."""
+
+    id: str
+    email: str
+    archived: bool = False
+    first_name: str = ""
+    last_name: str = ""
+    language: str = FIRST_LANGUAGE
+    admin: bool = False
+    manager: bool = False
+    applications: tuple[str, ...] | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+    answers: tuple[SnapshotAnswer, ...] = ()
+    archive_date: int | None = None
+    manages: tuple[str, ...] | None = None
+    stand_in: bool | None = None
+
+
+class SnapshotGroup(_Row, frozen=True, kw_only=True):
+    """A manual group. members, managers: ids."""
+
+    id: str
+    name: str
+    members: tuple[str, ...] | None = None
+    managers: tuple[str, ...] | None = None
+
+
+class SnapshotCondition(_Row, frozen=True, kw_only=True):
+    """A condition of a smart group. field, choices: ids."""
+
+    field: str
+    choices: tuple[str, ...] = ()
+    system_condition: str | None = None
+
+
+class SnapshotSmartGroup(_Row, frozen=True, kw_only=True):
+    """A smart group. managers: ids."""
+
+    id: str
+    name: str
+    conditions: tuple[SnapshotCondition, ...] | None = None
+    managers: tuple[str, ...] | None = None
+
+
+class SnapshotContent(_Row, frozen=True, kw_only=True):
+    """A content."""
+
+    id: str
+    name: str
+    type: str
+
+
+class SnapshotTarget(_Row, frozen=True, kw_only=True):
+    """An assignment. content, target: ids. type, label: what the service calls the kind and the name of the target.
+
+    start, finish: as the service writes times.
+    """
+
+    content: str
+    target: str
+    type: str = ""
+    mandatory: bool = False
+    start: str | None = None
+    finish: str | None = None
+    label: str = ""
 
 
 def is_snapshot(values: Mapping[str, object]) -> bool:
     """Whether the values of a file are a snapshot and not a seed."""
     return values.get("format") == FORMAT
-
-
-def _answers(entry: Entry, key: str) -> list[Json]:
-    """Field, and the values of an answer to it: choices by id or by name, or one text."""
-    return [
-        {"field": read_text(one, "field"), "values": [*read_texts(one, "choices"), *([text] if text else [])]}
-        for one in read_mappings(entry, key)
-        for text in [read_text(one, "text", "")]
-    ]
-
-
-def _metadata(entry: Entry, key: str) -> dict[str, Json]:
-    return dict(_pair(one) for one in read_list(entry, key))
-
-
-def _pair(value: object) -> tuple[str, str]:
-    """Return key and text of one pair of metadata. Raises InvalidSeedValue."""
-    match value:
-        case [str(key), str(text)]:
-            return key, text
-    raise InvalidSeedValue("metadata is not a list of pairs of texts")
-
-
-def _instant(entry: Entry, key: str) -> int:
-    text = read_text(entry, key)
-    for format in ("iso", "epoch-ms"):
-        with suppress(ValueError):
-            return parse_time(text, format)
-    raise InvalidSeedValue(f"{key}: {text!r} is not a time")
-
-
-def _whole_number(entry: Entry, key: str) -> int | None:
-    return value if isinstance(value := entry[key], int) else None
-
-
-_NOT_KEPT: Final = "NOT :keeps AND"
-
-
-def _unknown(noun: str, ids: str, table: str, rule: str = "") -> str:
-    """A query of the message about an id that no row of a table has. ids: a query of them."""
-    return f"""
-        SELECT 'there is no {noun} with the id ' || quote(id) FROM (SELECT NULL AS id WHERE FALSE UNION ALL {ids})
-        WHERE {rule} id NOT IN (SELECT id FROM {table}) LIMIT 1
-    """
-
-
-def _taken(table: str, rule: str = "TRUE") -> str:
-    """A query of the message about the id of an entry that is empty or another's."""
-    return f"""
-        SELECT CASE :id WHEN '' THEN 'id is empty' ELSE 'id ' || quote(:id) || ' is a duplicate' END
-        WHERE :id = '' OR EXISTS (SELECT 1 FROM {table} WHERE id = :id AND {rule})
-    """
-
-
-_NEW_CHOICES: Final = "(SELECT json_extract(value, '$.id') AS id FROM json_each(:choices))"
-_FIELD: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            _taken("fields"),
-            f"SELECT 'id ' || quote(id) || ' is a duplicate' FROM {_NEW_CHOICES} "
-            "GROUP BY id HAVING count(*) > 1 OR id IN (SELECT id FROM choices) LIMIT 1",
-        ),
-        bad_request,
-    ),
-    changes=[
-        "INSERT INTO fields (id, name, type, description, hidden, locked, optional) "
-        "VALUES (:id, :name, :type, :description, :hidden, :locked, :optional)",
-        "INSERT INTO choices (id, field, position, name) SELECT json_extract(value, '$.id'), :id, key, "
-        "json_extract(value, '$.name') FROM json_each(:choices)",
-    ],
-)
-_OF_FIELD: Final = "SELECT {shown} FROM choices WHERE field = f.id"
-_FITTING: Final = f"""
-    (SELECT f.id FROM fields f WHERE nfc(f.name) = nfc(json_extract(a.value, '$.field')) AND CASE f.type
-        WHEN 'TEXT' THEN json_array_length(a.value, '$.values') = 1
-        ELSE NOT EXISTS (SELECT 1 FROM json_each(a.value, '$.values') v WHERE v.value NOT IN (
-            {_OF_FIELD.format(shown="id")} UNION ALL {_OF_FIELD.format(shown="name")}
-        )) END ORDER BY f.seq LIMIT 1)
-"""
-"""The id of the first field of the name that an answer has to which it is an answer."""
-_ANSWERED: Final = f"""
-    (SELECT f.id, f.type, v.value FROM json_each(:answers) a JOIN fields f ON f.id = {_FITTING},
-        json_each(a.value, '$.values') v) f
-"""
-_PERSON: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            _taken("people"),
-            "SELECT 'the answer to ' || quote(json_extract(a.value, '$.field')) || "
-            f"' fits no custom field of that name' FROM json_each(:answers) a WHERE {_FITTING} IS NULL LIMIT 1",
-        ),
-        bad_request,
-    ),
-    changes=[
-        "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, "
-        "custom_archive_at, language, metadata, applications) VALUES (:id, :email, coalesce(:first_name, ''), "
-        "coalesce(:last_name, ''), coalesce(:admin, FALSE), coalesce(:manager, FALSE), "
-        f"CASE WHEN :archived THEN :now END, :now, :archive_date, coalesce(:language, '{FIRST_LANGUAGE}'), "
-        "coalesce(:metadata, '{}'), :held)",
-        f"INSERT OR IGNORE INTO answers SELECT :id, id, '', value FROM {_ANSWERED} WHERE type = 'TEXT'",
-        "INSERT OR IGNORE INTO answers SELECT :id, id, coalesce("
-        f"({_OF_FIELD.format(shown='id')} AND id = f.value), "
-        f"({_OF_FIELD.format(shown='id')} AND name = f.value ORDER BY position DESC LIMIT 1)), NULL "
-        f"FROM {_ANSWERED} WHERE type != 'TEXT'",
-    ],
-)
-
-
-def _people(table: str) -> tuple[str, str]:
-    """The query about people of a group who are unknown, and what adds them."""
-    return (
-        _unknown("user", f"SELECT value FROM json_each(:{table})", "people", _NOT_KEPT),
-        f"INSERT OR IGNORE INTO {table} SELECT :id, value FROM json_each(:{table})",
-    )
-
-
-def _insert_group(kind: str) -> str:
-    return f"INSERT INTO groups (id, kind, name) VALUES (:id, '{kind}', :name)"
-
-
-_MANAGERS, _MEMBERS = _people("managers"), _people("members")
-_GROUP: Final = Sql(
-    refusals=dict.fromkeys((_taken("groups"), _MANAGERS[0], _MEMBERS[0]), bad_request),
-    changes=[_insert_group(GROUP), _MANAGERS[1], _MEMBERS[1]],
-)
-_CHOSEN: Final = "FROM json_each(:conditions) c, json_each(c.value, '$.choices') v"
-_SMART_GROUP: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            _taken("groups", f"kind = '{SMART_GROUP}'"),
-            "SELECT 'a group has the same id ' || quote(id) || ', and the sandbox has one id for one group' "
-            "FROM groups WHERE id = :id",
-            _MANAGERS[0],
-            _unknown("custom_field", "SELECT json_extract(value, '$.field') FROM json_each(:conditions)", "fields"),
-            _unknown("choice", f"SELECT v.value {_CHOSEN}", "choices"),
-        ),
-        bad_request,
-    ),
-    changes=[
-        _insert_group(SMART_GROUP),
-        _MANAGERS[1],
-        "INSERT INTO conditions SELECT :id, key, json_extract(value, '$.field'), "
-        "json_extract(value, '$.system_condition') FROM json_each(:conditions)",
-        "INSERT OR IGNORE INTO condition_choices SELECT :id, c.key, v.key, "
-        f"(SELECT field FROM choices WHERE id = v.value), v.value {_CHOSEN}",
-    ],
-)
-_CONTENT: Final = Sql(
-    refusals={_taken("contents"): bad_request},
-    changes=[
-        "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (:id, :type, :name, '', 0, :now)"
-    ],
-)
-_TARGET: Final = Sql(
-    refusals=dict.fromkeys(
-        (
-            "SELECT 'it names the same twice' FROM targets WHERE content = :content AND kind = :kind "
-            "AND audience = :target",
-        ),
-        bad_request,
-    ),
-    changes=[
-        "INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type) "
-        "VALUES (:content, :kind, :target, coalesce(:mandatory, FALSE), :start, :finish, :now, :now, "
-        "nullif(nullif(:type, ''), :kind))"
-    ],
-)
-
-
-def _load_person(context: RequestContext) -> None:
-    admin, manager = (context.body.get(right) is True for right in ("admin", "manager"))
-    first = () if "applications" in context.body else default_applications(admin=admin, manager=manager)
-    named = cast("Sequence[str]", context.body.get("applications", ()))
-    context.values["held"] = encode_applications([*first, *named])
-    _PERSON(context)
-
-
-def _whole(load: Sql, *parts: str) -> Callable[[RequestContext], object]:
-    """What loads a group of which these parts were read."""
-
-    def load_whole(context: RequestContext) -> object:
-        if unread := [part for part in parts if part not in context.body]:
-            raise InvalidSeedValue(f"{unread[0]} were not read")
-        return load(context)
-
-    return load_whole
-
-
-_HOLDERS: Final = """
-    SELECT 'USER' AS kind FROM people WHERE id = {id} UNION ALL SELECT kind FROM groups WHERE id = {id}
-    UNION ALL SELECT 'EVERYONE' WHERE {id} = $dialect(content-targets.everyone)
-"""
-"""The kinds of audiences of which one has an id."""
-_ALIKE: Final = f"""
-    SELECT ({_HOLDERS.format(id="t.id")}) FROM (
-        SELECT json_extract(value, '$.target') AS id FROM json_each(:targets)
-        WHERE coalesce(json_extract(value, '$.type'), '') = coalesce(:type, '')
-    ) t WHERE (SELECT count(*) FROM ({_HOLDERS.format(id="t.id")})) = 1
-"""
-"""The kinds of the targets with the same type whose id is that of one kind only."""
-
-
-def _load_target(context: RequestContext) -> None:
-    context.refuse({_unknown("content", "SELECT :content", "contents"): bad_request})
-    context.values["kind"] = _audience_kind(context)
-    _TARGET(context)
-
-
-def _audience_kind(context: RequestContext) -> str:
-    """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
-    holders = set(context.repository.column(_HOLDERS.format(id=":target")))
-    kinds, type = holders, str(context.body.get("type", ""))
-    if type in kinds:
-        return type
-    if len(kinds) > 1:
-        kinds = kinds & set(context.repository.column(_ALIKE)) or kinds
-    if len(kinds) > 1:
-        kinds &= set(context.repository.column("SELECT kind FROM groups WHERE id = :target AND name = :label"))
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    if context.values["keeps"] and not holders:
-        return type if type in (USER, GROUP, SMART_GROUP) else USER
-    raise InvalidSeedValue(
-        f"the audience {context.body['target']!r} is not a person, group or smart group of the snapshot"
-    )
-
-
-_CHOICES: Final = read_parts({"id": read_text, "name": read_text}, "id", "name", is_strict=False)
-_CONDITIONS: Final = read_parts(
-    {"field": read_text, "choices": read_texts, "system_condition": read_text}, "field", is_strict=False
-)
-_NAMED: Final[Mapping[str, Reader]] = {"id": read_text, "name": read_text}
-_FIELD_KEYS: Final[Mapping[str, Reader]] = {
-    **_NAMED,
-    **dict.fromkeys(("type", "description"), read_text),
-    **dict.fromkeys(("hidden", "locked", "optional"), read_flag),
-    "choices": _CHOICES,
-}
-_PERSON_KEYS: Final[Mapping[str, Reader]] = {
-    **dict.fromkeys(("id", "email", "first_name", "last_name", "language"), read_text),
-    **dict.fromkeys(("admin", "manager", "archived"), read_flag),
-    "applications": read_texts,
-    "metadata": _metadata,
-    "archive_date": _whole_number,
-    "answers": _answers,
-}
-_GROUP_KEYS: Final[Mapping[str, Reader]] = {**_NAMED, "managers": read_texts, "members": read_texts}
-_TARGET_KEYS: Final[Mapping[str, Reader]] = {
-    **dict.fromkeys(("content", "target", "type", "label"), read_text),
-    "mandatory": read_flag,
-    **dict.fromkeys(("start", "finish"), _instant),
-}
-_STEPS: Final = (
-    Step("custom_field", _FIELD_KEYS, ("id", "name", "type"), _FIELD),
-    Step("user", _PERSON_KEYS, ("id", "email"), _load_person),
-    Step("group", _GROUP_KEYS, ("id", "name"), _whole(_GROUP, "managers", "members")),
-    Step(
-        "smart_group",
-        {**_GROUP_KEYS, "conditions": _CONDITIONS},
-        ("id", "name"),
-        _whole(_SMART_GROUP, "managers", "conditions"),
-    ),
-    Step("content", {**_NAMED, "type": read_text}, ("id", "type", "name"), _CONTENT),
-    Step("content_target", _TARGET_KEYS, ("content", "target"), _load_target),
-)
 
 
 def fill_from_snapshot(
@@ -323,13 +161,192 @@ def fill_from_snapshot(
     """
     if "pseudonyms" in values:
         return [REDACTED]
-    names = [step.section for step in _STEPS]
-    try:
-        incomplete = read_mapping(values, "incomplete")
-        entries = {name: read_mappings(values, name) for name in names}
-    except InvalidSeedValue as wrong:
-        return [str(wrong)]
-    missing = [f"{name}: it was not read completely: {incomplete[name]}" for name in names if name in incomplete]
-    missing += [f"{name}: it was not read" for name in names if name not in values]
-    more: dict[str, Json] = {"keeps": keeps_unlisted, "targets": json.dumps(entries["content_target"])}
-    return missing or load_entries(context, entries, _STEPS, more, is_strict=False)
+    incomplete = values.get("incomplete") or {}
+    if not isinstance(incomplete, dict):
+        return ["incomplete is not a mapping"]
+    problems = [f"{name}: it was not read completely: {incomplete[name]}" for name in LISTINGS if name in incomplete]
+    problems += [f"{name}: it was not read" for name in LISTINGS if name not in values]
+    problems += [f"{name} is not a list" for name in LISTINGS if not isinstance(values.get(name, []), list)]
+    if problems:
+        return problems
+    loader = SnapshotLoader(context, cast("Mapping[str, Sequence[object]]", values), keeps_unlisted=keeps_unlisted)
+    loader.load_listings()
+    return loader.problems
+
+
+_FIELDS: Final = (
+    "INSERT INTO fields (id, name, type, description, hidden, locked, optional) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_CHOICES: Final = "INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)"
+_CONDITIONS: Final = "INSERT INTO conditions (grp, position, field, system_condition) VALUES (?, ?, ?, ?)"
+_CONDITION_CHOICES: Final = (
+    "INSERT OR IGNORE INTO condition_choices (grp, position, place, field, choice) VALUES (?, ?, ?, ?, ?)"
+)
+_TARGETS: Final = (
+    "INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class _Field(NamedTuple):
+    """A custom field to which people have answers. choices: id or name → id."""
+
+    id: str
+    type: str
+    choices: Mapping[str, str]
+
+    def takes(self, values: Sequence[str]) -> bool:
+        """Whether these values are an answer to it."""
+        return len(values) == 1 if self.type == "TEXT" else all(value in self.choices for value in values)
+
+
+class SnapshotLoader(EntryLoader):
+    """A workspace that is being filled from a snapshot, whose rows refer to each other by id."""
+
+    def __init__(
+        self, context: RequestContext, listings: Mapping[str, Sequence[object]], *, keeps_unlisted: bool
+    ) -> None:
+        super().__init__(context, listings)
+        self._keeps_unlisted = keeps_unlisted
+        self._ids: defaultdict[str, set[str]] = defaultdict(set)
+        self._fields_by_name: defaultdict[str, list[_Field]] = defaultdict(list)
+        self._field_of_choice: dict[str, str] = {}
+        self._group_names: dict[tuple[str, str], str] = {}
+        self._kinds_of_type: defaultdict[str, set[str]] = defaultdict(set)
+        self._targets: set[tuple[str, str, str]] = set()
+
+    def load_listings(self) -> None:
+        """Insert all rows."""
+        self.load("custom_field", self.read("custom_field", SnapshotField), self._load_field)
+        self.load("user", self.read("user", SnapshotPerson), self._load_person)
+        self.load("group", self.read("group", SnapshotGroup), self._load_group)
+        self.load("smart_group", self.read("smart_group", SnapshotSmartGroup), self._load_smart_group)
+        self.load("content", self.read("content", SnapshotContent), self._load_content)
+        targets = self.read("content_target", SnapshotTarget)
+        for target in targets.values():
+            kinds = self._kinds_with_id(target.target)
+            if len(kinds) == 1:
+                self._kinds_of_type[target.type] |= kinds
+        self.load("content_target", targets, self._load_target)
+
+    def _known(self, listing: str, id: str) -> str:
+        """Return an id that a listing has. Raises InvalidSeedValue."""
+        if id not in self._ids[listing]:
+            raise InvalidSeedValue(f"there is no {listing} with the id {id!r}")
+        return id
+
+    def _load_field(self, field: SnapshotField) -> None:
+        reserve_id(field.id, self._ids["custom_field"])
+        flags = (field.hidden, field.locked, field.optional)
+        self.rows[_FIELDS].append((field.id, field.name, field.type, field.description, *flags))
+        for position, choice in enumerate(field.choices):
+            reserve_id(choice.id, self._ids["choice"])
+            self._field_of_choice[choice.id] = field.id
+            self.rows[_CHOICES].append((choice.id, field.id, position, choice.name))
+        by_name = {choice.name: choice.id for choice in field.choices}
+        by_id = {choice.id: choice.id for choice in field.choices}
+        named = self._fields_by_name[normalize("NFC", field.name)]
+        named.append(_Field(field.id, field.type, {**by_name, **by_id}))
+
+    def _load_person(self, person: SnapshotPerson) -> None:
+        reserve_id(person.id, self._ids["user"])
+        applications = person.applications
+        if applications is None:
+            applications = default_applications(admin=person.admin, manager=person.manager)
+        row = (
+            *(person.id, person.email, person.first_name, person.last_name, person.admin, person.manager),
+            *(self.now if person.archived else None, self.now, person.archive_date),
+            *(person.language, encode(dict(person.metadata)).decode(), encode_applications(applications)),
+        )
+        self.rows[PEOPLE].append(row)
+        for answer in person.answers:
+            self.rows[ANSWERS].extend(self._answer(person.id, answer))
+
+    def _answer(self, person: str, answer: SnapshotAnswer) -> Iterator[tuple[str, str, str, str | None]]:
+        """The rows of an answer: to the first field of that name to which it is one."""
+        values = [*answer.choices, *([answer.text] if answer.text else [])]
+        named = self._fields_by_name[normalize("NFC", answer.field)]
+        field = next((field for field in named if field.takes(values)), None)
+        if field is None:
+            raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")
+        for value in values:
+            choice, text = ("", value) if field.type == "TEXT" else (field.choices[value], None)
+            yield person, field.id, choice, text
+
+    def _load_group(self, group: SnapshotGroup) -> None:
+        managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
+        reserve_id(group.id, self._ids["group"])
+        self._add_group(GROUP, group.id, group.name)
+        self._add_people(MANAGERS, group.id, managers)
+        self._add_people(MEMBERS, group.id, members)
+
+    def _load_smart_group(self, group: SnapshotSmartGroup) -> None:
+        managers, conditions = _were_read(group.managers, "managers"), _were_read(group.conditions, "conditions")
+        reserve_id(group.id, self._ids["smart_group"])
+        if group.id in self._ids["group"]:
+            raise InvalidSeedValue(f"a group has the same id {group.id!r}, and the sandbox has one id for one group")
+        self._add_group(SMART_GROUP, group.id, group.name)
+        self._add_people(MANAGERS, group.id, managers)
+        for position, condition in enumerate(conditions):
+            field = self._known("custom_field", condition.field)
+            self.rows[_CONDITIONS].append((group.id, position, field, condition.system_condition))
+            for place, choice in enumerate(condition.choices):
+                field = self._field_of_choice[self._known("choice", choice)]
+                self.rows[_CONDITION_CHOICES].append((group.id, position, place, field, choice))
+
+    def _add_group(self, kind: str, id: str, name: str) -> None:
+        self._group_names[kind, id] = name
+        self.rows[GROUPS].append((id, kind, name))
+
+    def _add_people(self, statement: str, group: str, people: Sequence[str]) -> None:
+        """Add the members or the managers of a group."""
+        for person in people:
+            self.rows[statement].append((group, person if self._keeps_unlisted else self._known("user", person)))
+
+    def _load_content(self, content: SnapshotContent) -> None:
+        reserve_id(content.id, self._ids["content"])
+        self.rows[CONTENTS].append((content.id, content.type, content.name, "", 0, self.now, "{}"))
+
+    def _load_target(self, target: SnapshotTarget) -> None:
+        assigned = (self._known("content", target.content), self._audience_kind(target), target.target)
+        if assigned in self._targets:
+            raise InvalidSeedValue("it names the same twice")
+        self._targets.add(assigned)
+        window = (_instant("start", target.start), _instant("finish", target.finish))
+        own_type = None if target.type in ("", assigned[1]) else target.type
+        self.rows[_TARGETS].append((*assigned, target.mandatory, *window, self.now, self.now, own_type))
+
+    def _audience_kind(self, target: SnapshotTarget) -> str:
+        """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
+        kinds = self._kinds_with_id(target.target)
+        if target.type in kinds:
+            return target.type
+        if not kinds and self._keeps_unlisted:
+            return target.type if target.type in _KINDS.values() else USER
+        if len(kinds) > 1:
+            kinds = kinds & self._kinds_of_type[target.type] or kinds
+        if len(kinds) > 1:
+            kinds = {kind for kind in kinds if self._group_names.get((kind, target.target)) == target.label}
+        if len(kinds) != 1:
+            what = "is not a person, group or smart group of the snapshot"
+            raise InvalidSeedValue(f"the audience {target.target!r} {what}")
+        return next(iter(kinds))
+
+    def _kinds_with_id(self, id: str) -> set[str]:
+        """The kinds of audiences of which one has this id."""
+        kinds = {kind for listing, kind in _KINDS.items() if id in self._ids[listing]}
+        return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
+
+
+def _were_read(values: tuple[T, ...] | None, part: str) -> tuple[T, ...]:
+    """The values of a part of a group. Raises InvalidSeedValue if it was not read."""
+    if values is None:
+        raise InvalidSeedValue(f"{part} were not read")
+    return values
+
+
+def _instant(key: str, text: str | None) -> int | None:
+    for format in ("iso", "epoch-ms"):
+        with suppress(ValueError):
+            return None if text is None else parse_time(text, format)
+    raise InvalidSeedValue(f"{key}: {text!r} is not a time")

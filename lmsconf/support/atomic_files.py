@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
 
@@ -53,6 +53,14 @@ def read_text(path: Path, *, regular: bool = False) -> str:
         raise LmsconfError(f"{path} is not UTF-8 text", hint=_NOT_OURS) from error
     except OSError as error:
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
+
+
+def open_nonblocking(path: Path, flags: int = 0) -> BinaryIO:
+    """Open a file to read bytes, also with other `flags` of os.open. Raises OSError.
+
+    O_NONBLOCK: opening a named pipe would otherwise block until it has a writer.
+    """
+    return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags | os.O_NONBLOCK))
 
 
 def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE, *, durable: bool = True) -> None:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
+from lmsconf.support.atomic_files import open_nonblocking
 from lmsconf.support.folders import REPOSITORY, find_work_tree
 
 SECONDS: Final = 120.0
@@ -240,7 +241,7 @@ def _run(
 def _text(path: Path) -> str | None:
     """Return the text of a small file of a repository, cut to _LARGEST bytes; None if there is none."""
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open_nonblocking(path) as file:
             return file.read(_LARGEST).decode("utf-8", "surrogateescape")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None

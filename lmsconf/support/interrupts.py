@@ -12,6 +12,16 @@ Handler = Callable[[KeyboardInterrupt], None]
 
 
 @contextmanager
+def handle_signal(number: signal.Signals, handler: Callable[[int, FrameType | None], object] | int) -> Iterator[None]:
+    """While the context is active, handle a signal in this way, and afterwards as before. Main thread only."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextmanager
 def defer_interrupts(handler: Handler) -> Iterator[None]:
     """While the context is active, pass an interruption to `handler` instead of raising it at an arbitrary point.
 

@@ -90,12 +90,10 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
 
 def is_loopback(host: str) -> bool:
     """Whether a host is `localhost` or a loopback address."""
-    if host == "localhost":
-        return True
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return False
+        return host == "localhost"
 
 
 def strip_final_newline(text: str) -> str:

@@ -181,7 +181,8 @@ def _folder(text: str, root: Path) -> Path:
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    base_settings, place = (bare := replace(settings, root=folder, manifests=folder, overlays=())), NOWHERE
+    bare = replace(settings, root=folder, manifests=folder, overlays=())
+    base_settings, place = bare, NOWHERE
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import Problem, ProblemsFound, Severity
+from lmsconf.errors import ProblemsFound
 from lmsconf.kinds.exported_entries import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all
 from lmsconf.kinds.kind_table import KINDS
@@ -22,13 +22,14 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.model.api_protocol import Report
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import raise_to_errors
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.drift import unplannable_base
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.read.needed_listings import merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
@@ -45,7 +46,8 @@ def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
     """Return the plan with the origin of each change set."""
     before = planned(base.version)
     if before is None:
-        return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
+        warning = unplannable_base(base.name, "changes cannot be attributed")
+        return replace(plan, base=base.name, problems=(*plan.problems, warning))
     shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
     pending = shared - _lasting(shared, base.older, planned)
     changes = tuple(replace(change, origin=_origin(_key(change), shared, pending)) for change in plan.changes)
@@ -129,15 +131,6 @@ def _declared_rows(
     for name, matched in match_all(planning, version.manifests.in_workspace(version.policy.workspace)).items():
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
-
-
-def _unplannable(name: str) -> Problem:
-    return Problem(
-        code="base/not-planned",
-        message=f"the manifests of {name} cannot be planned, so changes cannot be attributed",
-        severity=Severity.WARNING,
-        hint="To see the errors, check them out and run `lmsconf plan`.",
-    )
 
 
 def plan_with_base(
@@ -246,13 +239,11 @@ def default_settings_by_path(policy: Policy) -> dict[str, Json]:
 def _of_policy(policy: Policy) -> dict[str, Json]:
     values = policy.settings_json()
     sections = {name: kind.section for name, kind in KINDS.items()}
-    ownership = values["ownership"]
-    owned = ownership if isinstance(ownership, dict) else {}
     return {
         **{f"guards.{name}": limit_to_json(policy.guards.limits[name]) for name in GUARDS},
         "guards.protect": values["protect"],
         "guards.min_admins": values["min_admins"],
-        **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},
+        **{f"ownership.{sections[kind]}": patterns for kind, patterns in members(values["ownership"]).items()},
         "leave_alone": values["leave_alone"],
         "people.unknown": "skip" if policy.skip_unknown else "error",
         "people.create": policy.create_people,

@@ -24,6 +24,7 @@ from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
+from lmsconf.support.atomic_files import open_nonblocking
 from lmsconf.support.folders import find_work_tree
 
 if TYPE_CHECKING:
@@ -178,8 +179,7 @@ def _blob(content: bytes, length: int) -> str:
 
 
 def _content(path: Path) -> bytes:
-    # O_NONBLOCK: opening a named pipe would block until it has a writer.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    with open_nonblocking(path) as file:
         return file.read(_LARGEST)
 
 

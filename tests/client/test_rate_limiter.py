@@ -7,11 +7,12 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 import pytest
@@ -35,6 +36,7 @@ from lmsconf.model.api_protocol import ListOperation, ReadArguments, RunProgress
 
 from .network import CANARY, Answering, Clock, Network, VirtualThreads, client, pages, raw, said
 
+T = TypeVar("T")
 FINE = said(200, {"userIds": []})
 
 
@@ -365,6 +367,28 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
         assert 25 in totals[:2]
         assert told[-1].done == told[-1].total
         assert [now.is_final for now in told] == [False] * (len(told) - 1) + [True]
+
+
+class LateExecutor(Executor):
+    """Runs its one job only when it is shut down."""
+
+    def submit(self, fn: Callable[..., T], /, *args: object, **_: object) -> Future[T]:
+        future: Future[T] = Future()
+        self._run = lambda: future.set_result(fn(*args))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._run()
+
+
+def test_a_job_that_ends_while_the_pool_is_closed_is_not_the_last_report() -> None:
+    """Only what the pool tells at its end says that the total is final."""
+    told: list[RunProgress] = []
+    with WorkerPool(
+        lambda: client(network=Network()), parallelism=1, executor=LateExecutor(), progress=told.append
+    ) as pool:
+        pool.submit(lambda _: None)
+    assert [(now.done, now.is_final) for now in told] == [(1, False), (1, True)]
 
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from texts import listed_cases
 
+from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
-from .altered_service import Edit, apply_under, plan_altered, plan_under
+from .altered_service import Edit, apply_under, connected, plan_altered, plan_under
 from .project import Project
 from .shell import lmsconf
 
@@ -184,6 +187,28 @@ def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
     plan = plan_under(it, wanted, Fault(operation="users.extended-info", status=REFUSED, after=1, times=9))
     assert asked(it)["manual-groups.members"] == 3
     assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
+
+
+def test_an_archived_member_whom_no_list_has_is_no_change(tmp_path: Path) -> None:
+    """A plan with people lists them all; its comparison without them looks up a few, and learns who is archived."""
+    crowd = "".join(f"  - {{email: {one}}}\n" for one in CROWD[:20])
+    seed = (
+        f"people:\n{crowd}  - {{email: left@acme.example, archived: true}}\n"
+        "groups: [{name: A, members: [p000@acme.example, left@acme.example]}]\n"
+    )
+    it = Project(tmp_path, seed, "dialect: {paging.limit: 5, manual-groups.add.mode: replace}\n")
+    it.write(
+        "groups: [{name: A, members: [p000@acme.example], managers: {include: [p001@acme.example]}}]\n"
+        "users: [{email: p002@acme.example, archived: false}]\n"
+    )
+
+    def only_active(listed: dict[str, Any]) -> None:
+        listed["users"] = [row for row in listed["users"] if not row.get("archivedAt")]
+
+    with connected(it, {"/users": only_active, "/users/extended-info": only_active}) as connection:
+        workspace = WorkspaceReader(settings=it.settings, connection=connection)
+        plan = workspace.plan(load_manifests(it.settings), it.settings.policy)
+        refuse_stale_plan(workspace, plan)
 
 
 def test_assignments_are_read_of_declared_content_only(tmp_path: Path) -> None:

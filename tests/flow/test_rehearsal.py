@@ -366,6 +366,11 @@ def _no_pairs(document: Document) -> None:
     document["user"][0]["metadata"] = ["abc"]
 
 
+def _unknown_key(document: Document) -> None:
+    condition = {"field": "f-1", "choices": [], "choice": "ch-1"}
+    document["smart_group"] = [{"id": "sg-1", "name": "Nordics", "managers": [], "conditions": [condition]}]
+
+
 def _far_date(document: Document) -> None:
     document["user"][0]["archive_date"] = 10**30
 
@@ -390,7 +395,8 @@ def _twice(document: Document) -> None:
         (_unknown_choice, "user[0]: the answer to 'Country' fits no custom field of that name"),
         (_no_mapping, "incomplete is not a mapping"),
         (_no_list, "user is not a list"),
-        (_no_pairs, "user[0]: metadata is not a list of pairs of texts"),
+        (_no_pairs, "user[0]: metadata[0] is not a list"),
+        (_unknown_key, "smart_group[0]: conditions: unknown key 'choice'; there are field, choices, system_condition"),
         (_far_date, "user: a value cannot be stored: "),
         (_half_a_letter, "user: a value cannot be stored: "),
         (_twice, "group[2]: id 'g-1' is a duplicate"),

@@ -127,6 +127,89 @@ def test_a_wrong_seed_is_refused_whole(case):
     assert problems(yaml.safe_load(case.text)) == case.told.splitlines()
 
 
+def test_a_key_with_nothing_after_it_means_none(tmp_path):
+    """A list or a mapping with nothing after its key is an empty one, also in a part of an entry."""
+    (tmp_path / "seed.yaml").write_text(
+        """
+people: [{email: anna@acme.example, answers: , metadata: , applications: , order_details: {address: }}]
+custom_fields: [{name: Country, type: CHOICE, choices: }]
+groups: [{name: x, members: , managers: }]
+smart_groups: [{name: y, managers: , conditions: [{field: Country, choices: , system_condition: IS_ANY}]}]
+content: [{name: z, programs: , occasions: }]
+content_targets: [{content: z, assign_to: }]
+participations: [{user: anna@acme.example, content: z, state: FAILED, events: }]
+certificates:
+""",
+        encoding="utf-8",
+    )
+    with Store().write_transaction() as repository:
+        fill_workspace(repository, load_seed(tmp_path / "seed.yaml"))
+        made = repository.column("SELECT prefix FROM counters WHERE last > 0 ORDER BY prefix")
+        assert made == ["c", "f", "g", "p", "sg", "u"]
+        assert (
+            repository.number("SELECT count(*) FROM members") == repository.number("SELECT count(*) FROM targets") == 0
+        )
+        assert repository.column("SELECT applications FROM people") == ["[]"]
+        assert repository.column("SELECT details FROM orders") == ['{"address":{}}']
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("true", 1), ("False", 0), (True, 1), ("1", 1), (0, 0), ("yes", None), ("", None), (2, None), ("null", None)],
+)
+def test_what_is_a_boolean(written, read):
+    """A boolean is true or false, or 1 or 0, as a text too; anything else is refused."""
+    values = {"people": [{**PERSON, "archived": written}]}
+    if read is None:
+        assert problems(values) == ["people[0]: archived is neither true nor false"]
+    else:
+        with Store().write_transaction() as repository:
+            fill_workspace(repository, values)
+            assert repository.number("SELECT archived_at IS NOT NULL FROM people") == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("5", 5), (7, 7), ("5.0", 5), ("1e3", 1000), ("-5", None), (5.5, None), (True, None), ("07", None), ("", None)],
+)
+def test_what_is_a_whole_number(written, read):
+    """A number is a whole one and not negative, as a text too; anything else is refused."""
+    values = {"content": [{"name": "x", "price": written}]}
+    if read is None:
+        assert problems(values) == ["content[0]: price is not a whole number"]
+    else:
+        with Store().write_transaction() as repository:
+            fill_workspace(repository, values)
+            assert repository.number("SELECT price FROM contents") == read
+
+
+def test_a_nul_is_kept(tmp_path):
+    """A NUL in any text of a seed is in the responses, and filters find it, as one that a request sent."""
+    (tmp_path / "seed.yaml").write_text(
+        'people:\n- {email: a@x.example, first_name: "An\\0na", answers: {"Co\\0de": "7\\0"}, '
+        'metadata: {"k\\0": "v\\0"}}\n'
+        'custom_fields: [{name: "Co\\0de", type: TEXT}]\n',
+        encoding="utf-8",
+    )
+    caller = Caller(Sandbox(seed=tmp_path / "seed.yaml"))
+    (anna,) = caller.ok("GET", "/users", filter="n\0n")["users"]
+    assert (anna["firstName"], anna["customFields"], anna["metadata"]) == (
+        "An\0na",
+        {"Co\0de": {"text": "7\0"}},
+        {"k\0": "v\0"},
+    )
+    assert caller.ok("POST", "/users/search", {"metadata": {"k\0": "v\0"}})["matchCount"] == 1
+
+
+def test_a_seed_that_is_nested_too_deep_is_refused():
+    """Conditions within conditions are a problem of their section, however deep."""
+    entry: dict[str, object] = {"name": "x"}
+    for _ in range(600):
+        entry = {"name": "x", "conditions": [entry]}
+    (message,) = problems({"smart_groups": [entry]})
+    assert message.startswith("smart_groups: a value cannot be stored: ")
+
+
 def test_all_problems_are_told_together():
     """One run tells everything that is wrong in a seed."""
     values = {"people": [{}, PERSON, {}], "groups": [{"name": "x", "managers": ["no@acme.example"]}]}

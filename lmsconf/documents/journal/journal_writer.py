@@ -91,9 +91,9 @@ class Journal:
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
-        before: the snapshot that the plan was compared with. pre_image: its part that the plan changes,
-        kept to undo the run. commit: of the manifests. The caller holds the lock of the
-        workspace. Runs that are not to be kept are deleted. Raises LmsconfError if journal or plan cannot be written.
+        before: the snapshot that the plan was compared with. pre_image: its part that the plan changes, kept to undo
+        the run. commit: of the manifests. The caller holds the lock of the workspace. Runs that are not to be kept are
+        deleted. Raises LmsconfError if journal or plan cannot be written.
         """
         started, (text, digest) = clock(), dumps_with_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.

@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.manifest_entry import ManifestEntry, delete_entry, par
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import AccessClaim, AccessTest
 from lmsconf.model.address import EVERYBODY, Address, unescape
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import grouped, normalize_email, normalize_name
 
@@ -49,7 +49,7 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
 
 
 def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) -> Replacement:
-    body: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    body = members(item)
     [(content, pins)] = contents_of(body["content"])
     then = body["then"]
     closes = None
@@ -133,7 +133,7 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
 def _assignment(
     entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
 ) -> AssignmentSpec | None:
-    audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    audience = members(item)
     at = ("assign_to", position)
     start = _moment(entry, audience, at, "visible_from", end_of_day=False)
     finish = _moment(entry, audience, at, "visible_until", end_of_day=True)

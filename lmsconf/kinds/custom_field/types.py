@@ -111,11 +111,8 @@ def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]
     """Return a live answer as it can be sent again: its text, or those of the field's choices that it picks."""
     if field.type == "TEXT":
         return answer.as_text
-    return [
-        PickedChoice(choice.id, choice.name)
-        for choice in field.choices
-        if answer.picked & {choice.id, choice.name, normalize_name(choice.name)}
-    ]
+    picked = [one for one in field.choices if answer.picked & {one.id, one.name, normalize_name(one.name)}]
+    return [PickedChoice(choice.id, choice.name) for choice in picked]
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:

@@ -1,1 +1,1 @@
-"""Code shared by several kinds: lists of people, names and renames, listings, reading a workspace."""
+"""Code shared by several kinds: what a plan knows, matching by name, keys of entries, lists of people, responses."""

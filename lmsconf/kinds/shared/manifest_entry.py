@@ -145,11 +145,9 @@ Report: TypeAlias = "Callable[[Problem], None]"
 
 def parse_pins(value: Json) -> dict[str, str]:
     """Return the pins of an entry: workspace name → id; the key "" applies to every workspace."""
-    if value is None:
-        return {}
     if isinstance(value, str):
         return {"": value}
-    return cast("dict[str, str]", dict(cast("Mapping[str, str]", value)))
+    return dict(cast("Mapping[str, str]", value or {}))
 
 
 def parse_names(value: Json) -> tuple[str, ...]:

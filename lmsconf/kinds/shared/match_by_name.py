@@ -127,11 +127,8 @@ class ClaimMatches(Generic[L]):
 
     def _free(self, name: str) -> list[L]:
         """Return the live rows of that name that no pin has claimed."""
-        return [
-            live
-            for live in self.by_name.get(name, [])
-            if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None
-        ]
+        lives = self.by_name.get(name, [])
+        return [live for live in lives if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None]
 
     def _named(self) -> None:
         for index, claim in enumerate(self.claims):

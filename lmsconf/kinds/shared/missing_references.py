@@ -72,10 +72,7 @@ def suggest_name(
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
-    """Return the hint for a name that is not live: `near`, or that the listing is incomplete.
-
-    otherwise: the hint if `near` is None.
-    """
+    """Return the hint for a name that is not live: that the listing is incomplete, or `near`, or else `otherwise`."""
     why = planning.snapshot.of(kind).incomplete
     if why is None:
         return near or otherwise

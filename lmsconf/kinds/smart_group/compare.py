@@ -140,9 +140,8 @@ def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
     conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
     items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
-    return Similarity(
-        of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
-    )
+    key = SimilarConditions(conditions) if conditions else None
+    return Similarity(of="conditions", key=key, items=frozenset(items))
 
 
 def smart_group_steps(

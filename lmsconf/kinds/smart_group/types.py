@@ -113,13 +113,9 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
-    conditions = entry.body.get("conditions")
-    spec = SmartGroupSpec(
-        conditions=tuple(_condition(condition) for condition in cast("list[Mapping[str, Json]]", conditions))
-        if conditions is not None
-        else None,
-        managers=parse_people_list(entry, "managers"),
-    )
+    listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
+    conditions = None if listed is None else tuple(map(_condition, listed))
+    spec = SmartGroupSpec(conditions=conditions, managers=parse_people_list(entry, "managers"))
     return desired_resource_by_name(SMART_GROUP, entry, spec)
 
 

@@ -57,10 +57,7 @@ def match_people(
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
-    """Return live people without placeholders and without archived accounts whose e-mail an active one has.
-
-    A pinned archived account is kept.
-    """
+    """Return live people, without placeholders and unpinned archived accounts whose e-mail an active one has."""
     rows = [row for row in planning.snapshot.rows(PersonRow) if not row.stand_in]
     pinned = {resource.pin(planning.policy.workspace) for resource in declared}
     active = {row.name for row in rows if not row.archived}

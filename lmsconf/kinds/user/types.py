@@ -138,12 +138,8 @@ class AnswersRow(SnapshotRow, frozen=True):
 
 def answers_of(row: PersonRow) -> AnswersRow:
     """Return the answers of a person whose row holds them; None also stands for answers that could not be read."""
-    return AnswersRow(
-        row.id,
-        None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked),
-        email=row.email,
-        archived=row.archived,
-    )
+    picked = None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked)
+    return AnswersRow(row.id, picked, email=row.email, archived=row.archived)
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):

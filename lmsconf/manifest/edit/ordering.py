@@ -176,13 +176,8 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
 
 def _refuse_other(document: EntrySourceMap, schema: Schema) -> None:
     """Raise ProblemsFound for a document of another kind, or with a mistyped key."""
-    value = document.value
-    unknown = (
-        [key for key in value if key not in properties(schema) and not key.startswith("x-")]
-        if isinstance(value, dict)
-        else [""]
-    )
-    if unknown:
+    value, known = document.value, properties(schema)
+    if not isinstance(value, dict) or not all(key in known or key.startswith("x-") for key in value):
         raise _refused("it has keys that manifests do not have", document.at())
 
 

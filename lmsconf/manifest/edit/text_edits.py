@@ -67,6 +67,11 @@ def format_inline(value: Json) -> str:
     return format_scalar(value, in_brackets=True)
 
 
+def _format_alone(value: Json) -> str:
+    """Format a value on one line, outside of brackets."""
+    return format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=False)
+
+
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
     """Yield the lines of one entry of a list: a dash, and one key below the other."""
     lead = f"{indent}- "
@@ -86,8 +91,7 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
         for name, item in value.items():
             yield from _member(name, item, f"{indent}  ")
     else:
-        shown = format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=False)
-        yield f"{lead}{_key(key)}: {shown}"
+        yield f"{lead}{_key(key)}: {_format_alone(value)}"
 
 
 def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
@@ -95,8 +99,7 @@ def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
             yield from format_entry_lines(item, indent)
         else:
-            text = format_inline(item) if isinstance(item, list | dict) else format_scalar(item, in_brackets=False)
-            yield f"{indent}- {text}"
+            yield f"{indent}- {_format_alone(item)}"
 
 
 def _is_table(items: Sequence[Json]) -> bool:

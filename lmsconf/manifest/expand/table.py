@@ -161,10 +161,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
     @cached_property
     def separator(self) -> str:
-        """The separator: the one that the first line names, or else the one that splits the header into the most cells.
-
-        It is a comma, a semicolon or a tab.
-        """
+        """The one that the first line names, else the one (comma, semicolon, tab) that gives the header most cells."""
         if declared := _DECLARED.match(self.text):
             return declared[1]
         header = next((line for line in self.text.splitlines() if line.strip()), "")

@@ -25,12 +25,11 @@ class _Failure(Exception):
     """A test fails: the message says why."""
 
 
-def query_of(tests: Iterable[AccessTest]) -> AccessQuery:
+def query_of(tests: Sequence[AccessTest]) -> AccessQuery:
     """Return what must be read to judge tests."""
-    listed = list(tests)
     return AccessQuery(
-        contents=frozenset(test.content for test in listed if test.content is not None),
-        audiences=frozenset(audience for test in listed for audience in test.audiences),
+        contents=frozenset(test.content for test in tests if test.content is not None),
+        audiences=frozenset(audience for test in tests for audience in test.audiences),
     )
 
 

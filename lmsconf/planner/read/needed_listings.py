@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -205,8 +205,7 @@ class ReadContext:
         with self._lock:
             if make not in self._states:
                 self._states[make] = make(self)
-            state: State = self._states[make]
-            return state
+            return cast("State", self._states[make])
 
     def count_people(self, total: int | None, rows: int) -> None:
         """Set `first_page`, unless it is set."""

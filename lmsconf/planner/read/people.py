@@ -90,13 +90,9 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
 
 def _only_in_lists(reading: ReadContext) -> bool:
     """Return whether of people only their ids and e-mails in lists and assignments are needed."""
-    if (
-        reading.everything
-        or (reading.covers(USER) and not _all_known(reading))
-        or reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody"
-    ):
+    if reading.everything or (reading.covers(USER) and not _all_known(reading)):
         return False
-    return not may_lose_answers(reading)
+    return reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody" and not may_lose_answers(reading)
 
 
 def _all_known(reading: ReadContext) -> bool:

@@ -62,11 +62,8 @@ def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None)
 def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> list[str]:
     """Return the names of the choices of an answer, as far as they are among these."""
     picked = frozenset(map(comparable, answer.picked))
-    return [
-        normalize_name(one.name)
-        for one in field.choices
-        if (choices is None or one.id in choices) and picked & {comparable(one.id), comparable(one.name)}
-    ]
+    among = [one for one in field.choices if choices is None or one.id in choices]
+    return [normalize_name(one.name) for one in among if picked & {comparable(one.id), comparable(one.name)}]
 
 
 def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:

@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
@@ -165,7 +165,7 @@ class Times:
 
     def body_made(self, change: Change, form: Json) -> Body:
         """Return a form in which resources have the names that the run gave them."""
-        return self._renamed(KINDS[change.address.kind], form if isinstance(form, dict) else {}, self._made)
+        return self._renamed(KINDS[change.address.kind], members(form), self._made)
 
     def _renamed(self, kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
         def name_after(of: str, name: str) -> str:
@@ -213,8 +213,7 @@ def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
     else:
         at = Address.of(kind.name, kind.normalize_name(row.name))
         form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
-    body = form_to_json(form)
-    return body if isinstance(body, dict) else {}
+    return members(form_to_json(form))
 
 
 INCLUDE: Final = "include"

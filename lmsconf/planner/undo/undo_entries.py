@@ -17,7 +17,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.undo.answers import answered_since, archived_instead, why_not_emptied
@@ -220,7 +220,7 @@ class Drafter:
                 return None
             made = times.body_made(change, change.after)
             return replace(draft, body=before) if self._is_restored(draft, ALL, before, made, live) else None
-        declared, wanted = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
+        declared, wanted = members(change.before), members(change.after)
         changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
         for key in changed:
             if key == kind.name_key:
@@ -237,7 +237,7 @@ class Drafter:
     def _value(self, draft: Draft, key: str, before: Json, made: Json, live: Json) -> None:
         """Add the earlier value of a key, or of each key below it that the run changed."""
         if isinstance(made, dict) and not isinstance(before, list):
-            earlier, now = (value if isinstance(value, dict) else {} for value in (before, live))
+            earlier, now = members(before), members(live)
             values: Body = {}
             for part in (one for one in made if one in differing_keys(earlier, made)):
                 values |= self._part_value(draft, key, part, earlier.get(part), made[part], now.get(part))

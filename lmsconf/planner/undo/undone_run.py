@@ -17,7 +17,7 @@ from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, PartReferences
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, is_creation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Change, Plan
@@ -42,7 +42,7 @@ def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_
         for trail in trails:
             if trail[:1] == (kind.section,):
                 value = _map(value, trail[2:], partial(_renamed, partial(rename, other)))
-    return value if isinstance(value, dict) else {}
+    return members(value)
 
 
 def _map(value: Json, trail: Sequence[str], change: Callable[[Json], Json]) -> Json:

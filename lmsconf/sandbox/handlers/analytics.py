@@ -14,7 +14,6 @@ from lmsconf.sandbox.handlers.groups import compute_members
 from lmsconf.sandbox.request_context import PAGE, Handler, RequestContext, Sql, bad_request, parse_time
 from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_time, json_value
 
-STATES: Final = ("APPROVED", "IN_PROGRESS", "NOT_STARTED", "EXPIRED", "FAILED")
 _COUNTS: Final = {
     "notStartedCount": "NOT_STARTED",
     "inProgressCount": "IN_PROGRESS",

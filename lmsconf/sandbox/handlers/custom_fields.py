@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
-from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
+from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag, json_known, json_list
 
 AT_MOST: Final = 10
 _CHOICES: Final = json_list(
@@ -32,8 +32,7 @@ _RENUMBER: Final = """
     )
 """
 """Number the conditions of each group from 0 without gaps, as membership queries expect."""
-_KEPT: Final = "(SELECT json_extract(value, '$.choiceId') FROM json_each(:choices))"
-_REMOVED: Final = f"(SELECT id FROM choices WHERE field = :customFieldId AND id NOT IN {_KEPT})"
+_REMOVED: Final = "(SELECT value FROM json_each(:removed))"
 _WRITE_CHOICES: Final = """
     INSERT INTO choices (id, field, position, name) SELECT json_extract(value, '$.choiceId'), :customFieldId, key,
         json_extract(value, '$.name') FROM json_each(:choices) WHERE TRUE
@@ -73,19 +72,15 @@ _CREATE: Final = Sql(
     ],
     answer=_SHOW,
 )
+_FITS_FIELD: Final = {
+    "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
+    "WHERE id = :customFieldId AND type != :type": bad_request,
+    "SELECT 'description cannot be empty: null clears it' "
+    "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
+    **_CHOICES_FIT,
+}
 _REPLACE: Final = Sql(
     refusals={
-        "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
-        "WHERE id = :customFieldId AND type != :type": bad_request,
-        "SELECT 'description cannot be empty: null clears it' "
-        "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
-        **_CHOICES_FIT,
-        "SELECT 'custom field ' || quote(:customFieldId) || ' has no choice ' || group_concat(quote(choice), ', ') "
-        "FROM (SELECT json_extract(value, '$.choiceId') AS choice FROM json_each(:given) "
-        "WHERE choice IS NOT NULL AND choice NOT IN (SELECT id FROM choices WHERE field = :customFieldId) "
-        "ORDER BY choice)": bad_request,
-        "SELECT 'choices name the same choiceId twice' FROM json_each(:choices) "
-        "GROUP BY json_extract(value, '$.choiceId') HAVING count(*) > 1": bad_request,
         _in_use(f"c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {_REMOVED})"): forbidden,
     },
     changes=[
@@ -121,7 +116,15 @@ def create(context: RequestContext) -> Entry:
 
 def replace(context: RequestContext) -> Json:
     """Replace the whole field: omitted values are cleared, and answers to removed choices are deleted."""
-    context.values["given"] = context.values["choices"]
+    context.refuse(_FITS_FIELD)
+    field, choices = context.path["customFieldId"], cast("list[Mapping[str, str]]", context.body.get("choices", []))
+    kept = [choice["choiceId"] for choice in choices if "choiceId" in choice]
+    known = set(context.repository.column("SELECT id FROM choices WHERE field = ?", field))
+    if unknown := sorted(set(kept) - known):
+        raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+    if len(set(kept)) < len(kept):
+        raise bad_request("choices name the same choiceId twice")
+    context.values["removed"] = encode_ids(known - set(kept))
     _add_choice_ids(context)
     return _REPLACE(context)
 

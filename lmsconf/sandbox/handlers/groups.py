@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Final, TypeAlias, cast
 
@@ -25,7 +25,7 @@ from lmsconf.sandbox.request_context import (
     bad_request,
     unknown_people,
 )
-from lmsconf.sandbox.store import Repository, Value, encode_ids, json_known, json_list
+from lmsconf.sandbox.store import Json, Repository, Value, encode_ids, json_known, json_list
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice represents any answer to the field."""
@@ -175,37 +175,43 @@ def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]
     }
 
 
-_FAULTY_CONDITION: Final = """
-    SELECT printf('conditions[%d]: ', c.key) || CASE
-        WHEN NOT EXISTS (SELECT 1 FROM fields WHERE id = json_extract(c.value, '$.customFieldId'))
-            THEN 'there is no custom field ' || quote(json_extract(c.value, '$.customFieldId'))
-        WHEN coalesce(json_array_length(c.value, '$.choiceIds'), 0) = 0
-            AND coalesce(json_extract(c.value, '$.systemCondition'), '') = ''
-            THEN 'a condition needs choiceIds or a systemCondition'
-        ELSE 'custom field ' || quote(json_extract(c.value, '$.customFieldId')) || ' has no choice ' || (
-            SELECT group_concat(quote(picked.value), ', ') FROM json_each(c.value, '$.choiceIds') picked
-            WHERE picked.value NOT IN (
-                SELECT id FROM choices WHERE field = json_extract(c.value, '$.customFieldId')
-            )
-        ) END AS message
-    FROM json_each(:conditions) c WHERE message IS NOT NULL ORDER BY c.key LIMIT 1
-"""
-_NO_CONDITION: Final = """
-    SELECT 'a smart group needs at least one condition' WHERE json_array_length(:conditions) = 0
-"""
-WRITE_CONDITIONS: Final = Sql(
-    refusals={_NO_CONDITION: bad_request, _FAULTY_CONDITION: bad_request},
-    changes=[
-        "DELETE FROM conditions WHERE grp = :smartGroupId",
-        "DELETE FROM condition_choices WHERE grp = :smartGroupId",
-        "INSERT INTO conditions SELECT :smartGroupId, key, json_extract(value, '$.customFieldId'), "
-        "json_extract(value, '$.systemCondition') FROM json_each(:conditions)",
-        "INSERT OR IGNORE INTO condition_choices SELECT :smartGroupId, c.key, picked.key, "
-        "json_extract(c.value, '$.customFieldId'), picked.value "
-        "FROM json_each(:conditions) c, json_each(c.value, '$.choiceIds') picked",
-    ],
-)
-"""Replace all conditions of a group, after checking each against its field."""
+def create_smart(context: RequestContext) -> Json:
+    """Create a smart group with its conditions and managers. Names need not be unique."""
+    made = _CREATE_SMART(context)
+    _replace_conditions(context)
+    _ADD_MANAGERS(context)
+    return made
+
+
+def _replace_conditions(context: RequestContext) -> None:
+    conditions = cast("Sequence[Mapping[str, Json]]", context.body["conditions"])
+    write_conditions(context.repository, str(context.values["smartGroupId"]), conditions)
+
+
+def write_conditions(repository: Repository, group: str, conditions: Sequence[Mapping[str, Json]]) -> None:
+    """Replace all conditions of a group, after checking each against its field. Raises Refusal (400)."""
+    if not conditions:
+        raise bad_request("a smart group needs at least one condition")
+    repository.execute("DELETE FROM conditions WHERE grp = ?", group)
+    repository.execute("DELETE FROM condition_choices WHERE grp = ?", group)
+    for position, condition in enumerate(conditions):
+        field, system = str(condition["customFieldId"]), cast("str | None", condition.get("systemCondition"))
+        choices = cast("Sequence[str]", condition.get("choiceIds", ()))
+        if wrong := _wrong_condition(repository, field, choices, system):
+            raise bad_request(f"conditions[{position}]: {wrong}")
+        rows = [(group, position, place, field, choice) for place, choice in enumerate(choices)]
+        repository.execute("INSERT INTO conditions VALUES (?, ?, ?, ?)", group, position, field, system)
+        repository.execute_many("INSERT OR IGNORE INTO condition_choices VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _wrong_condition(repository: Repository, field: str, choices: Sequence[str], system: str | None) -> str | None:
+    if not repository.rows("SELECT id FROM fields WHERE id = ?", field):
+        return f"there is no custom field {field!r}"
+    if not choices and not system:
+        return "a condition needs choiceIds or a systemCondition"
+    known = set(repository.column("SELECT id FROM choices WHERE field = ?", field))
+    unknown = [repr(choice) for choice in choices if choice not in known]
+    return f"custom field {field!r} has no choice {', '.join(unknown)}" if unknown else None
 
 
 def compute_members(context: RequestContext, group: str) -> list[str]:
@@ -269,6 +275,8 @@ class _Conditions:
         return compress(self._groups, f"{left:b}".encode()[::-1].translate(_BITS))
 
 
+_CREATE_SMART: Final = _create("SMART_GROUP", "smartGroupId", "sg")
+_ADD_MANAGERS: Final = _add("managers", "smartGroupId", "managers")
 HANDLERS: Final[Mapping[str, Handler]] = {
     "manual-groups.list": _list("GROUP", "groups", "groupId"),
     "manual-groups.create": _create(
@@ -279,12 +287,10 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     **_people_handlers("manual-groups", "members", "groupId"),
     **_people_handlers("manual-groups", "managers", "groupId"),
     "smart-groups.list": _list("SMART_GROUP", "smartGroups", "smartGroupId"),
-    "smart-groups.create": _create(
-        "SMART_GROUP", "smartGroupId", "sg", WRITE_CONDITIONS, _add("managers", "smartGroupId", "managers")
-    ),
+    "smart-groups.create": create_smart,
     "smart-groups.get": get_smart,
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
     "smart-groups.rename": _rename("smartGroupId"),
-    "smart-groups.replace-conditions": WRITE_CONDITIONS,
+    "smart-groups.replace-conditions": _replace_conditions,
     **_people_handlers("smart-groups", "managers", "smartGroupId"),
 }

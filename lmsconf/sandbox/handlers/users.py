@@ -5,6 +5,7 @@ Order details are stored as a whole, with a separate flag that disables payment.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -186,33 +187,41 @@ def validate_language(language: str) -> str:
     return language
 
 
-_TEXT_KEYS: Final = (
-    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode", "note"),
-)
-KEYS: Final = (*_TEXT_KEYS, "address", "companyPayment")
-ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
     SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')), json_object({_TIMES}))
     FROM people p LEFT JOIN orders o ON o.person = p.id WHERE p.id = :userId
 """
-_STORED: Final = "(SELECT details FROM orders WHERE person = :userId)"
-_STORE: Final = """
-    INSERT INTO orders VALUES (:userId, {details}, :now, :now)
-    ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at
-"""
-_SWITCH: Final = f"(SELECT json_extract({_STORED}, '$.disablePayment'))"
-_GIVEN: Final = (
-    ", ".join(f"'{key}', :{key}" for key in _TEXT_KEYS)
-    + f", 'address', json(:address), 'companyPayment', {json_flag(':companyPayment')}"
+_STORE_ORDER: Final = Sql(
+    changes=[
+        "INSERT INTO orders VALUES (:userId, :details, :now, :now) "
+        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at"
+    ],
+    answer=_SHOW_ORDER,
 )
-_REPLACED: Final = json_known(f"{_GIVEN}, 'disablePayment', {json_flag(_SWITCH)}")
-_SWITCHED: Final = f"json_set(coalesce({_STORED}, '{{}}'), '$.disablePayment', {json_flag(':disablePayment')})"
+"""Store order details, with the time of the first and of the last change, and answer them."""
+_SWITCH: Final = "disablePayment"
 
 
-def _set_details(details: str) -> Sql:
-    """Store order details, with the time of the first and of the last change, and answer them."""
-    return Sql(changes=[_STORE.format(details=details)], answer=_SHOW_ORDER)
+def set_order_details(context: RequestContext) -> Json:
+    """Replace the order details, except for the flag that disables payment."""
+    stored = _stored_details(context)
+    return _store_details(context, {**context.body, **({_SWITCH: stored[_SWITCH]} if _SWITCH in stored else {})})
+
+
+def disable_payment(context: RequestContext) -> Json:
+    """Set the flag that disables payment."""
+    return _store_details(context, {**_stored_details(context), **context.body})
+
+
+def _stored_details(context: RequestContext) -> Entry:
+    found = context.repository.column("SELECT details FROM orders WHERE person = :userId")
+    return cast(Entry, json.loads(found[0])) if found else {}
+
+
+def _store_details(context: RequestContext, details: Entry) -> Json:
+    context.values["details"] = json.dumps(details)
+    return _STORE_ORDER(context)
 
 
 def _update(change: str) -> Sql:
@@ -259,6 +268,6 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         "ELSE :metadata END"
     ),
     "users.order-details": Sql(answer=_SHOW_ORDER),
-    "users.set-order-details": _set_details(_REPLACED),
-    "users.disable-payment": _set_details(_SWITCHED),
+    "users.set-order-details": set_order_details,
+    "users.disable-payment": disable_payment,
 }

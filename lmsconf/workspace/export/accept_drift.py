@@ -61,10 +61,7 @@ def file_diff(name: str, before: bytes, after: bytes) -> str:
 
 
 def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
-    """Return the findings that can be accepted, ignored ones included.
-
-    A resource that would be deleted only with another is excluded: it stays if the other does.
-    """
+    """Return the findings that can be accepted, also ignored ones; no deletion that another one brings about."""
     findings = (*drift.findings, *(ignored.finding for ignored in drift.ignored))
     return [finding for finding in findings if not finding.goes_along]
 

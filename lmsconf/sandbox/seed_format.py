@@ -1,0 +1,223 @@
+"""The format of seeds: what the sections hold, entry by entry.
+
+A content of the type MEETUP is a meetup. A missing time is the current time. A key with nothing after it means none
+where a list or a mapping is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
+from lmsconf.sandbox.seed_rows import Instant
+
+Texts: TypeAlias = tuple[str, ...]
+Number: TypeAlias = Annotated[int, Meta(ge=0)]
+"""A whole number, not negative."""
+State: TypeAlias = Literal["APPROVED", "IN_PROGRESS", "NOT_STARTED", "EXPIRED", "FAILED"]
+
+
+class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry of a seed, or a part of one. None: left out, where that differs from an empty value."""
+
+
+class SeedEntryWithId(_Entry, frozen=True, kw_only=True):
+    """id: its id; None: a new one."""
+
+    id: str | None = None
+
+
+class SeedAddress(_Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The address of a person who orders."""
+
+    street: str | None = None
+    city: str | None = None
+    country: str | None = None
+    phone: str | None = None
+    zip: str | None = None
+
+
+class SeedOrderDetails(_Entry, frozen=True, kw_only=True, omit_defaults=True):
+    """The order details of a person, as the API has them."""
+
+    email: str | None = None
+    first_name: str | None = None
+    last_name: str | None = None
+    company_name: str | None = None
+    company_number: str | None = None
+    company_email: str | None = None
+    phone: str | None = None
+    phone_code: str | None = None
+    note: str | None = None
+    address: SeedAddress | None = None
+    company_payment: bool | None = None
+    disable_payment: bool | None = None
+
+
+class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
+    """A person. answers: name of the field → a choice, choices, or a text. applications: by default those of a role."""
+
+    email: str
+    first_name: str = ""
+    last_name: str = ""
+    language: str = FIRST_LANGUAGE
+    admin: bool = False
+    manager: bool = False
+    archived: bool = False
+    custom_archive_date: Instant | None = None
+    answers: dict[str, str | Texts | None] = {}
+    metadata: dict[str, str] = {}
+    applications: Texts | None = None
+    order_details: SeedOrderDetails | None = None
+
+
+class SeedCustomField(_Entry, frozen=True, kw_only=True):
+    """A custom field. choices: their names; a TEXT field has none."""
+
+    name: str
+    type: Literal["CHOICE", "MULTI_SELECT", "TEXT"]
+    choices: Texts | None = None
+    description: str | None = None
+    hidden: bool | None = None
+    locked: bool | None = None
+    optional: bool | None = None
+
+
+class SeedGroup(SeedEntryWithId, frozen=True, kw_only=True):
+    """A manual group. members, managers: e-mails."""
+
+    name: str
+    members: Texts = ()
+    managers: Texts = ()
+
+
+class SeedCondition(_Entry, frozen=True, kw_only=True):
+    """A condition of a smart group. field, choices: their names."""
+
+    field: str
+    choices: Texts = ()
+    system_condition: str | None = None
+
+
+class SeedSmartGroup(SeedEntryWithId, frozen=True, kw_only=True):
+    """A smart group. managers: e-mails."""
+
+    name: str
+    conditions: tuple[SeedCondition, ...] = ()
+    managers: Texts = ()
+
+
+class SeedOccasion(_Entry, frozen=True, kw_only=True):
+    """An occasion of a meetup. attending: the number of people."""
+
+    starts: Instant
+    attending: Number = 0
+
+
+class SeedContent(SeedEntryWithId, frozen=True, kw_only=True):
+    """A content; one of the type MEETUP is a meetup. programs: the names of those that it is part of."""
+
+    name: str
+    type: str = "COURSE"
+    description: str = ""
+    price: Number = 0
+    updated: Instant | None = None
+    programs: Texts = ()
+    categories: Texts = ()
+    metadata: dict[str, str] = {}
+    link: str = ""
+    image: str = ""
+    occasions: tuple[SeedOccasion, ...] = ()
+
+
+class SeedContentTarget(_Entry, frozen=True, kw_only=True):
+    """Assignments of a content.
+
+    assign_to: for each audience everyone, {group: name}, {smart_group: name} or {user: e-mail}.
+    """
+
+    content: str
+    assign_to: tuple[Any, ...] = ()
+    mandatory: bool = False
+    visible_from: Instant | None = None
+    visible_until: Instant | None = None
+
+
+class SeedEvent(_Entry, frozen=True, kw_only=True):
+    """An event of a participation. at: by default when the participation was updated."""
+
+    at: Instant | None = None
+    mandatory: bool = False
+    manually: bool = False
+    revision: Number = 1
+    status: State
+
+
+class SeedParticipation(SeedEntryWithId, frozen=True, kw_only=True):
+    """What a person did in a content. user: e-mail. events: by default one, of the state."""
+
+    user: str
+    content: str
+    state: State
+    percentage: Number | None = None
+    revision: Number = 1
+    enrolled: Instant | None = None
+    updated: Instant | None = None
+    events: tuple[SeedEvent, ...] | None = None
+
+
+class SeedAttachment(_Entry, frozen=True, kw_only=True):
+    """A file of a certificate. created: by default when the certificate was issued."""
+
+    created: Instant | None = None
+    name: str = ""
+    url: str
+
+
+class SeedCertificate(SeedEntryWithId, frozen=True, kw_only=True):
+    """A certificate. user: e-mail. recertification: the name of the content that renews it."""
+
+    user: str
+    content: str
+    issued: Instant | None = None
+    expires: Instant | None = None
+    recertification: str | None = None
+    notify: bool = False
+    attachments: tuple[SeedAttachment, ...] = ()
+
+
+SECTIONS: Final = (
+    "people",
+    "custom_fields",
+    "groups",
+    "smart_groups",
+    "content",
+    "content_targets",
+    "participations",
+    "certificates",
+)
+_LISTS: Final = (
+    *("applications", "assign_to", "attachments", "categories", "choices", "conditions", "events", "managers"),
+    *("members", "occasions", "programs"),
+)
+_EMPTY: Final[Mapping[str, object]] = {
+    **dict.fromkeys(_LISTS, ()),
+    **{key: {} for key in ("address", "answers", "metadata", "order_details")},
+}
+_WITH_PARTS: Final = ("conditions", "order_details")
+"""Keys whose values have such keys again."""
+
+
+def with_empty(value: object) -> object:
+    """An entry or a part of one, with an empty list or mapping where a key that wants one has nothing after it."""
+    if isinstance(value, list):
+        return [*map(with_empty, value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _EMPTY[key] if part in ("", None) and key in _EMPTY else with_empty(part) if key in _WITH_PARTS else part
+        for key, part in value.items()
+    }
