@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from seeded import fill_by_copy
 from waiting import served
 
 from lmsconf.api.client import Client
@@ -100,8 +99,8 @@ def staged(
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
-    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), on_log=on_log, faults=faults)
-    fill_by_copy(sandbox, seed, dialect)
+    (root / "seed.yaml").write_text(seed, encoding="utf-8")
+    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log, faults=faults)
     try:
         with served(sandbox, patch) as server:
             stage = ServedProject(root, sandbox, server.url)

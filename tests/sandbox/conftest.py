@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 import httpx
 import pytest
-from seeded import fill_by_copy
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -108,7 +107,8 @@ def open_workspace() -> Iterator[Open]:
         more: Mapping[str, object] | None = None,
     ) -> Caller:
         sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
-        fill_by_copy(sandbox, json.dumps({**SEED, **(more or {})}), dialect, clock)
+        with sandbox.store.write_transaction() as repository:
+            fill_workspace(repository, {**SEED, **(more or {})}, spec=sandbox.spec)
         opened.append(Caller(sandbox))
         return opened[-1]
 
