@@ -43,7 +43,7 @@ def main() -> None:
         found = middle(runs)
         tell(f"  {label:19} {found.wall:7.2f} s  {found.cpu:7.2f} s of computing  {found.memory:5.0f} MiB")
     tell(f"  {requests:,} requests a plan; what the server computes is in the time, not in the computing")
-    tell(f"  lmsconf : terraform  {ratio(ours, theirs):.3f}  {verdict(ratio(ours, theirs), 0.15)}")
+    tell(f"  lmsconf : terraform  {ratio(ours, theirs):.3f}  {verdict(ratio(ours, theirs), 0.3)}")
     tell("  requests by operation: " + ", ".join(f"{name} {count}" for name, count in sorted(asked.items())))
 
 
