@@ -51,7 +51,6 @@ REASONS = {
         "no more can be answered than the limit allows; load makes it fewer"
     ),
     "judges/test_prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
-    "seeded.py _filled": "what a seed does not date is of now, as for the sandbox; nothing is judged by it",
     "simulation/test_matrix.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
     "simulation/test_matrix.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"
