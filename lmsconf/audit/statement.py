@@ -1,7 +1,7 @@
-"""What `evidence.json` states of a run, the in-toto Statement v1 of the folder, and its signature with Ed25519.
+"""What `evidence.json` states of a run, the in-toto Statement v1 of the folder, and its Ed25519 signature.
 
-Signatures need the package `cryptography`, which only those have who sign or verify. An envelope has at least one
-signature (DSSE 1.0.2), so a folder that is not signed has the statement alone.
+Signatures need the package `cryptography`, which only those have who sign or verify. An envelope has at
+least one signature (DSSE 1.0.2), so a folder that is not signed has the statement alone.
 """
 
 from __future__ import annotations

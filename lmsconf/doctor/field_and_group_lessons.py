@@ -1,7 +1,7 @@
 """Lessons on a scratch field and on a scratch group.
 
-Of a field: how to clear a description, and when it counts as in use. Of a group: the body fields of renaming and of
-adding people, and how many ids a call may carry.
+Of a field: how to clear a description, and when it counts as in use. Of a group: the body fields of
+renaming and of adding people, and how many ids a call may carry.
 """
 
 from __future__ import annotations

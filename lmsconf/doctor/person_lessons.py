@@ -1,9 +1,9 @@
 """Lessons on scratch accounts, and on one person, a scratch account or the named person.
 
-Of an account: the body fields of creating a user, only for projects that create people. Of a person: archive date,
-metadata, and answers to fields. A named person's data is never put at risk: existing answers are sent along with those
-to scratch fields, none is given before a call that clears it was accepted, and metadata is only omitted, never added,
-because it might not be removable.
+Of an account: the body fields of creating a user, only for projects that create people. Of a person:
+archive date, metadata, and answers to fields. A named person's data is never put at risk: existing answers
+are sent along with those to scratch fields, none is given before a call that clears it was accepted, and
+metadata is only omitted, never added, because it might not be removable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A fleet in shards: documents that make an engine run it, and the folders of several shards put together into one.
 
-Each job of GitHub Actions, GitLab CI, Argo Workflows or Kubernetes runs `lmsconf fleet plan --shard I/N --out DIR` and
-keeps DIR; `lmsconf fleet collect` puts them together. JSON is valid YAML, so every engine reads it.
+Each job of GitHub Actions, GitLab CI, Argo Workflows or Kubernetes runs `lmsconf fleet plan --shard I/N
+--out DIR` and keeps DIR; `lmsconf fleet collect` puts them together. JSON is valid YAML, so every engine
+reads it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Load folders of manifests: desired resources, delete entries, and the problems of all files together.
 
-A later folder is an overlay: it adds to those before it, and changes the entries that it names. An entry of an overlay
-that names a resource of an earlier folder changes the keys that it has and leaves the others. Entries that declare
-several resources, such as assignments, replace the declaration of each.
+A later folder is an overlay: it adds to those before it, and changes the entries that it names. An entry of
+an overlay that names a resource of an earlier folder changes the keys that it has and leaves the others.
+Entries that declare several resources, such as assignments, replace the declaration of each.
 """
 
 from __future__ import annotations

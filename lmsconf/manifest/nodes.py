@@ -1,7 +1,7 @@
 """Dicts and lists with source positions, which one packed table per file holds, and what plain scalars mean.
 
-A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known. Some
-keys are expanded before entries are looked at: sets, windows, `use`, `except` and `for_each`.
+A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is
+known. Some keys are expanded before entries are looked at: sets, windows, `use`, `except` and `for_each`.
 """
 
 from __future__ import annotations

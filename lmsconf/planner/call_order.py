@@ -1,7 +1,7 @@
 """Steps → calls: in dependency order, each with an id, and with paths and bodies as they are sent.
 
-The graph of the declarations has what each resource depends on, and what relations link. Kinds whose resources are too
-many for a graph, such as people, are left out.
+The graph of the declarations has what each resource depends on, and what relations link. Kinds whose
+resources are too many for a graph, such as people, are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which part of the manifests is planned: `--only` with its dependencies, `--except`, and `--additive`.
 
-What a person types or pastes as an address is resolved to a shell pattern over addresses. An address as a view prints
-it means that resource alone, whatever characters its name has. A section name stands for its kind, `groups/Sales`; `*`,
-`?` and `[…]` are wildcards. Words of a view, or a name alone, are understood where they mean exactly one resource.
+What a person types or pastes as an address is resolved to a shell pattern over addresses. An address as a
+view prints it means that resource alone, whatever characters its name has. A section name stands for its
+kind, `groups/Sales`; `*`, `?` and `[…]` are wildcards. Words of a view, or a name alone, are understood
+where they mean exactly one resource.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Token sources: environment variable, file or command, read only when needed; a token is never printed.
 
-A command runs once the user has allowed it. An entry of that list is the project's real path, the command's words as
-the project file spells them, and the sha256 of each file of the project that they name: when such a file changes, the
-command needs approval again. A command that names none does not run in the project's folder, where a branch may add a
-file that programs read by themselves, such as a module of Python or a Makefile.
+A command runs once the user has allowed it. An entry of that list is the project's real path, the command's
+words as the project file spells them, and the sha256 of each file of the project that they name: when such
+a file changes, the command needs approval again. A command that names none does not run in the project's
+folder, where a branch may add a file that programs read by themselves, such as a module of Python or a
+Makefile.
 
-`plan --base` and `drift --base` run on changes that are not reviewed yet: url, token source, token command and dialect
-of the branch's project file must match the base's. A difference that could send a request or a credential elsewhere is
-refused before any request, unless the caller trusts that part (`--trust-project`).
+`plan --base` and `drift --base` run on changes that are not reviewed yet: url, token source, token command
+and dialect of the branch's project file must match the base's. A difference that could send a request or a
+credential elsewhere is refused before any request, unless the caller trusts that part (`--trust-project`).
 """
 
 from __future__ import annotations

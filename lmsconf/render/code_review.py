@@ -6,9 +6,10 @@ problems_sarif        SARIF 2.1.0, for code scanning
 drift_sarif           the same for a drift report, with a rule for each state of a finding
 junit                 a drift report as JUnit XML: a suite per kind, a case per resource
 
-In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied yet is
-skipped with its reason, and a resource that could not be compared is an error. The document is valid under both common
-schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by percent-encoding.
+In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied
+yet is skipped with its reason, and a resource that could not be compared is an error. The document is valid
+under both common schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by
+percent-encoding.
 """
 
 from __future__ import annotations

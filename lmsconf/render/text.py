@@ -1,7 +1,7 @@
 """Plans and problems as text for a terminal, in terraform's style, and the lines that other texts have too.
 
-A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal. On a terminal it gets
-colours, and prose is wrapped to its width; what may be copied keeps its lines.
+A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal. On a terminal
+it gets colours, and prose is wrapped to its width; what may be copied keeps its lines.
 """
 
 from __future__ import annotations

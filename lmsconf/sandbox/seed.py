@@ -1,7 +1,7 @@
 """Seed files: initial content of a workspace, as YAML with the manifests' terms, or as a snapshot file.
 
-`seed_format` describes the sections, and `snapshot_seed` the listings of a snapshot (`lmsconf.snapshot/1`). Every
-scalar of YAML is read as text, so that `NO` and `2026-01-05` keep their spelling.
+`seed_format` describes the sections, and `snapshot_seed` the listings of a snapshot (`lmsconf.snapshot/1`).
+Every scalar of YAML is read as text, so that `NO` and `2026-01-05` keep their spelling.
 """
 
 from __future__ import annotations

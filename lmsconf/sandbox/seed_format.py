@@ -1,7 +1,7 @@
 """The format of seeds: what the sections hold, entry by entry.
 
-A content of the type MEETUP is a meetup. A missing time is the current time. A key with nothing after it means none
-where a list or a mapping is wanted.
+A content of the type MEETUP is a meetup. A missing time is the current time. A key with nothing after it
+means none where a list or a mapping is wanted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Read text files with readable errors, and write them atomically, several all or none; pipes and devices in place.
 
-Lines that are written to a file, a pipe or stdout while a command runs have a thread of their own. A reader that stops
-reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` never raises, and waits at
-most once for too long. The first failure ends the stream; only its last line may be cut.
+Lines that are written to a file, a pipe or stdout while a command runs have a thread of their own. A reader
+that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` never
+raises, and waits at most once for too long. The first failure ends the stream; only its last line may be
+cut.
 """
 
 from __future__ import annotations

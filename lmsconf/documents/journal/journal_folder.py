@@ -1,9 +1,9 @@
 """The folder `.lmsconf` of a project, the lines of its journals, and the lock that allows one run at a time.
 
-The folder is readable by its owner only, and ignored by git. Each line of a journal is a JSON object with a checksum,
-which reveals a damaged line. The lock is for each workspace of the folder on one machine. It uses flock: the kernel
-releases it when the process ends, however it ends, so there are no stale locks. It does not cover other machines or
-other checkouts.
+The folder is readable by its owner only, and ignored by git. Each line of a journal is a JSON object with a
+checksum, which reveals a damaged line. The lock is for each workspace of the folder on one machine. It uses
+flock: the kernel releases it when the process ends, however it ends, so there are no stale locks. It does
+not cover other machines or other checkouts.
 """
 
 from __future__ import annotations

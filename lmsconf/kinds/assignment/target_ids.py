@@ -1,7 +1,7 @@
 """The content that manifests name, looked up by name or pinned id, and whose id a live assignment has.
 
-There is one answer for the plan, its effects, `keep`, exports and redacted files. Kinds may share ids, and the values
-of `targetType` are not documented (API specification, Content Targeting).
+There is one answer for the plan, its effects, `keep`, exports and redacted files. Kinds may share ids, and
+the values of `targetType` are not documented (API specification, Content Targeting).
 """
 
 from __future__ import annotations

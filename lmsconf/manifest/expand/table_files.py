@@ -1,7 +1,7 @@
 """The files of tables that manifests refer to, each read once: lists of people, and entries from the rows of a sheet.
 
-`{file, where}` stands for the people of a file; `{file: assignments.csv}` in a section stands for one entry for each
-row of the file.
+`{file, where}` stands for the people of a file; `{file: assignments.csv}` in a section stands for one entry
+for each row of the file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Read custom fields and groups of both kinds.
 
-Custom fields: one listing, which has all details. Smart groups: a listing, a request for each whose conditions or
-managers are needed, and their members. Manual groups: two requests per group, one if only its members are needed, or
-one per page of people: whichever is fewer. Only the responses per group are always reliable, so the extended listing is
-used only if it has the same people as the listing of people.
+Custom fields: one listing, which has all details. Smart groups: a listing, a request for each whose
+conditions or managers are needed, and their members. Manual groups: two requests per group, one if only its
+members are needed, or one per page of people: whichever is fewer. Only the responses per group are always
+reliable, so the extended listing is used only if it has the same people as the listing of people.
 """
 
 from __future__ import annotations
