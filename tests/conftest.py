@@ -51,8 +51,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` stands for: the processors. One worker more would import and collect all tests once more."""
-    return os.cpu_count() or 1
+    """What `-n auto` stands for: the processors, and one more where all cases are played, which often wait.
+
+    A worker imports and collects all tests, which is much of an everyday run.
+    """
+    return (os.cpu_count() or 1) + WHOLE
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
