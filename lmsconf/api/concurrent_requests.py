@@ -135,20 +135,18 @@ class WorkerPool:
             return
         # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
         self._executor.shutdown(wait=wait)
-        self.report_progress(is_last=True)
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
 
-    def report_progress(self, finished: int = 0, *, is_last: bool = False) -> None:
+    def report_progress(self, finished: int = 0) -> None:
         """Count finished jobs and report progress; also while nothing is finished but the run waits."""
         with self._reporting:
             with self._lock:
                 self._done += finished
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
-                is_final = is_last and done == total
-                self._progress(RunProgress(done=done, total=total, is_final=is_final, limit=self._limit()))
+                self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
 
 
 class ConcurrentReader:

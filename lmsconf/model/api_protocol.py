@@ -27,8 +27,8 @@ class RateLimit(Struct, frozen=True, kw_only=True):
 class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a phase of a run is, in requests; while a plan is applied, in calls.
 
-    done: finished. total: known so far, finished ones included; it never falls. is_final: it does not grow either:
-    while a plan is applied, and at the end of a reading. limit: what limits the rate; None if nothing does.
+    done: finished. total: known so far, finished ones included; it never falls. is_final: it does not grow
+    either, as while a plan is applied; a reading may go on. limit: what limits the rate; None if nothing does.
     """
 
     done: int

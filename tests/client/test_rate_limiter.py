@@ -7,12 +7,11 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import httpx
 import pytest
@@ -36,7 +35,6 @@ from lmsconf.model.api_protocol import ListOperation, ReadArguments, RunProgress
 
 from .network import CANARY, Answering, Clock, Network, VirtualThreads, client, pages, raw, said
 
-T = TypeVar("T")
 FINE = said(200, {"userIds": []})
 
 
@@ -346,10 +344,7 @@ def test_a_page_waits_for_few_of_a_fan_out() -> None:
 
 
 def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> None:
-    """A first page that counts 2,500 rows makes 25 requests known; none are taken back where the listing ends early.
-
-    Only the last report says that the total is final.
-    """
+    """A first page that counts 2,500 rows makes 25 requests known; none are taken back where the listing ends early."""
     for rows in (2_500, 700):
         told: list[RunProgress] = []
         answer = pages("users", "userId", map(str, range(rows)), total="matchCount")
@@ -366,29 +361,6 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
         assert totals == sorted(totals)
         assert 25 in totals[:2]
         assert told[-1].done == told[-1].total
-        assert [now.is_final for now in told] == [False] * (len(told) - 1) + [True]
-
-
-class LateExecutor(Executor):
-    """Runs its one job only when it is shut down."""
-
-    def submit(self, fn: Callable[..., T], /, *args: object, **_: object) -> Future[T]:
-        future: Future[T] = Future()
-        self._run = lambda: future.set_result(fn(*args))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._run()
-
-
-def test_a_job_that_ends_while_the_pool_is_closed_is_not_the_last_report() -> None:
-    """Only what the pool tells at its end says that the total is final."""
-    told: list[RunProgress] = []
-    with WorkerPool(
-        lambda: client(network=Network()), parallelism=1, executor=LateExecutor(), progress=told.append
-    ) as pool:
-        pool.submit(lambda _: None)
-    assert [(now.done, now.is_final) for now in told] == [(1, False), (1, True)]
 
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:
