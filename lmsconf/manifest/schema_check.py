@@ -340,10 +340,12 @@ def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
             return [*map(quick, part)]
         if not isinstance(part, dict):
             return part
+        if part.get("type") == "object" and not keys.issuperset(required_keys(part)):
+            return False
         if "const" in part:
             return {"enum": [part["const"]]}
         kept = {
-            "anyOf" if key == "oneOf" else key: of_keys(below) if key == "properties" else quick(below)
+            "anyOf" if key == "oneOf" else key: of_keys(part) if key == "properties" else quick(below)
             for key, below in part.items()
             if not key.startswith(("x-", "$schema")) and not (key in _PROSE and isinstance(below, str))
         }
@@ -351,13 +353,12 @@ def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
             return kept
         return {"$ref": f"#/$defs/{shared.setdefault(json.dumps(kept), str(len(shared)))}"}
 
-    def of_keys(declared: Json) -> Json:
-        return {key: key in keys and quick(below) for key, below in cast("dict[str, Json]", declared).items()}
+    def of_keys(part: Schema) -> Json:
+        # A mapping without further keys rejects one that is not declared.
+        kept = properties(part).keys() if part.get("additionalProperties", True) else keys
+        return {key: key in keys and quick(below) for key, below in properties(part).items() if key in kept}
 
-    whole = quick({key: part for key, part in schema.items() if key != "$defs"})
-    named = {name: quick(part) for name, part in cast("Mapping[str, Json]", schema.get("$defs", {})).items()}
-    definitions = {**named, **{name: json.loads(text) for text, name in shared.items()}}
-    return {**cast("dict[str, Json]", whole), "$defs": definitions}
+    return {"allOf": [quick(dict(schema))], "$defs": {name: json.loads(text) for text, name in shared.items()}}
 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
@@ -367,7 +368,7 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     for key, part in schema.items():
         if key in ("oneOf", "anyOf"):
             strict[key] = [_strict({**branch, **mark}, names=names) for branch in cast("list[Schema]", part)]
-        elif key in ("properties", "$defs"):
+        elif key == "properties":
             strict[key] = {
                 name: _strict(
                     {**below, NEEDED: True} if name in required_keys(schema) else below,

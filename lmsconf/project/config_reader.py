@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -14,6 +13,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator
+from lmsconf.manifest.whole_schema import written_out_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
@@ -29,7 +29,6 @@ from lmsconf.project.config_file import (
     suggest_address_pattern,
 )
 from lmsconf.support import url_rules
-from lmsconf.support.folders import read_schema
 
 _SANDBOX: Final = "sandbox:"
 _NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."
@@ -91,7 +90,7 @@ def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap
 @cache
 def _shape() -> SchemaValidator:
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(json.loads(read_schema("project.schema.json")), names=None)
+    return SchemaValidator(written_out_schema("project.schema.json"), names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:

@@ -195,10 +195,10 @@ class Sandbox(httpx.BaseTransport):
             self._on_log(entry)
 
     def _fill_from_seed(self, seed: Path) -> None:
-        from lmsconf.sandbox.seed import fill_workspace, load_seed  # YAML is only needed here
-
         with self.store.write_transaction() as repository:
             if repository.is_empty():
+                from lmsconf.sandbox.seed import fill_workspace, load_seed  # YAML is only needed here
+
                 fill_workspace(repository, load_seed(seed), source=str(seed), spec=self.spec)
 
 
