@@ -99,7 +99,7 @@ class _Pages:
         self._fill()
         return (prefetched or self._request(skip)).result()
 
-    def foresee(self, total: int | None, rows: list[dict[str, Json]]) -> None:
+    def prefetch(self, total: int | None, rows: list[dict[str, Json]]) -> None:
         """Prefetch the pages after a first page with these rows."""
         size = len(rows)
         if self._schema.paged and total is not None and size:
@@ -194,7 +194,7 @@ def _pass(
             _collect(rows, schema, scan)
             is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
             if scan.received == 0 and not is_enough:
-                pages.foresee(total, rows)
+                pages.prefetch(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
             if is_enough:

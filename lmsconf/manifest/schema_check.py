@@ -154,13 +154,12 @@ def _harmless(branches: list[Schema]) -> list[Schema]:
     words = {
         key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
     }
-    kept = [
+    return [
         branch
         for branch in branches
         if not words.intersection(identifying_keys(branch)[:1])
         and not words.intersection(cast("list[str]", branch.get("enum", [])))
-    ]
-    return kept or branches
+    ] or branches
 
 
 def _samples(schema: Schema) -> Iterator[str]:
@@ -329,9 +328,9 @@ def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> 
 def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
     """Return the schema for fastjsonschema: what stands in it several times is compiled once.
 
-    It rejects values with other keys than `keys`. The branches of each of our unions exclude each other, so that
-    `anyOf`, which ends with the first that fits, says what `oneOf` says, in a fifth of the time. `const` cannot be
-    compiled without details of exceptions.
+    It rejects values with other keys than `keys`, and lacks what no mapping of these keys can fit. The branches
+    of each of our unions exclude each other, so that `anyOf`, which ends with the first that fits, says what
+    `oneOf` says, in a fifth of the time. `const` cannot be compiled without details of exceptions.
     """
     shared: dict[str, str] = {}
 
@@ -358,7 +357,10 @@ def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
         kept = properties(part).keys() if part.get("additionalProperties", True) else keys
         return {key: key in keys and quick(below) for key, below in properties(part).items() if key in kept}
 
-    return {"allOf": [quick(dict(schema))], "$defs": {name: json.loads(text) for text, name in shared.items()}}
+    return {
+        "allOf": [quick(dict(schema))],
+        "$defs": {name: json.loads(text) for text, name in shared.items()},
+    }
 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:

@@ -35,7 +35,7 @@ _NEAR_EMAILS = 5
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
 _HIGHEST = 30
 """The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
-TWINS = str.maketrans(
+LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
     "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
 )
@@ -88,7 +88,7 @@ def confusable_skeleton(name: str) -> str:
     """
     if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
         visible = (char for char in unicodedata.normalize("NFKC", name) if not is_unseen(char))
-        name = "".join(visible).translate(TWINS)
+        name = "".join(visible).translate(LOOKALIKES)
     return " ".join(name.split()).casefold()
 
 
@@ -239,9 +239,9 @@ def suspicion(name: str) -> str | None:
     if unseen is not None:
         return f"includes {_called(unseen)}, which cannot be seen"
     for word in _WORD.findall(name):
-        twin = next((char for char in word if ord(char) in TWINS), None)
-        if twin is not None and any(char.isascii() for char in word):
-            return f"includes {_called(twin)}, which looks like {chr(TWINS[ord(twin)])}, among Latin letters"
+        found = next((char for char in word if ord(char) in LOOKALIKES), None)
+        if found is not None and any(char.isascii() for char in word):
+            return f"includes {_called(found)}, which looks like {chr(LOOKALIKES[ord(found)])}, among Latin letters"
     return None
 
 

@@ -26,9 +26,10 @@ def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
     """Return the field changes between two forms, in the order of their keys. A key that one lacks is None there."""
     from deepdiff import DeepDiff  # takes 75 ms to import, and a plan without changes has no use for it
 
-    keys = enumerate((*before, *after))
     # deepdiff takes as long for equal values as for others. Compared as texts, since 1 == True.
-    order = {key: position for position, key in keys if repr(before.get(key)) != repr(after.get(key))}
+    order = {
+        key: position for position, key in enumerate((*before, *after)) if repr(before.get(key)) != repr(after.get(key))
+    }
     old, new = ({key: form.get(key) for key in order} for form in (before, after))
     tree = DeepDiff(old, new, view="tree", custom_operators=[_UnorderedLists()])
     changes = (

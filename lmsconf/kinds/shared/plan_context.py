@@ -81,10 +81,10 @@ class NameRegistry:
         """Whether the name will exist after apply."""
         return name in self._ids[kind]
 
-    def id_or_ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
-        """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
+    def id_or_ref(self, kind: str, name: str, new: Ref) -> RemoteId | Ref:
+        """Return the id for a name, or `new` if it will be created. Raises KeyError for an unknown name."""
         remote_id = self._ids[kind][name]
-        return stand_in if remote_id is None else remote_id
+        return new if remote_id is None else remote_id
 
     def names(self, kind: str) -> list[str]:
         """Return all names of the kind after apply."""

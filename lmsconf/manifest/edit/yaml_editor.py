@@ -264,12 +264,12 @@ def change_conditions(editor: YamlEditor, entry: Node, missing: Sequence[Json], 
     for declared in cast("list[Condition]", missing):
         at = _find(editor, node, declared)
         item = node.items[at]
-        twin = next((one for one in added if one["field"] == declared["field"]), None)
-        if twin is None:
+        same = next((one for one in added if one["field"] == declared["field"]), None)
+        if same is None:
             node.removed.add(at)
         else:
-            added.remove(twin)
-            _turn(editor, item, twin)
+            added.remove(same)
+            _turn(editor, item, same)
     node.added.extend(escape_variables(item) for item in added)
     remove_emptied_list(editor, entry, "conditions", node)
 

@@ -94,8 +94,9 @@ _UNKNOWN: Final = {
     "SELECT 'there is no content ' || quote(:contentId) WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
     "SELECT 'there is no user ' || quote(:userId) "
     "WHERE :userId IS NOT NULL AND :userId NOT IN (SELECT id FROM people)": bad_request,
-    "SELECT 'there is no group ' || quote(:targetId) WHERE :userId IS NULL "
-    "AND :targetId <> $dialect(content-targets.everyone) AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
+    "SELECT 'there is no group ' || quote(:targetId) "
+    "WHERE :userId IS NULL AND :targetId <> $dialect(content-targets.everyone) "
+    "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
 }
 _KIND: Final = """
     SELECT CASE WHEN :userId IS NOT NULL THEN 'USER' WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'
