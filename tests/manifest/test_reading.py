@@ -235,7 +235,6 @@ _TEXT = {"type": "string", "minLength": 1}
         {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
         {"oneOf": [{"const": True}, {"type": "array", "items": {"type": "object"}}, {"type": "object"}]},
         {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}},
     ],
     ids=str,
 )
