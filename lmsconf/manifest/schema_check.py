@@ -229,6 +229,7 @@ class SchemaFinding(NamedTuple):
 class SchemaValidator:
     """One schema, compiled for the keys that the checked values have: to compile all of it takes longer than a start.
 
+    schema: without `$ref` (`written_out_schema`).
     names: whether a non-empty text, and a free key, must be a name: line breaks and tabs only as escapes.
     None: any text may hold any character, such as a pattern for such names.
     """
@@ -339,7 +340,7 @@ def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
             return [*map(quick, part)]
         if not isinstance(part, dict):
             return part
-        if part.get("type") == "object" and not keys.issuperset(required_keys(part)):
+        if not keys.issuperset(required_keys(part)):
             return False
         if "const" in part:
             return {"enum": [part["const"]]}

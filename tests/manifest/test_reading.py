@@ -203,6 +203,12 @@ def _exclude(one: dict[str, Any], other: dict[str, Any]) -> bool:
 _TEXT = {"type": "string", "minLength": 1}
 
 
+def _closed(required: str) -> dict[str, Json]:
+    """The schema of a mapping without other keys than two, of which it requires one."""
+    keys: dict[str, Json] = {required: {"type": "string"}, "b": {}}
+    return {"type": "object", "properties": keys, "required": [required], "additionalProperties": False}
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -235,6 +241,8 @@ _TEXT = {"type": "string", "minLength": 1}
         {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
         {"oneOf": [{"const": True}, {"type": "array", "items": {"type": "object"}}, {"type": "object"}]},
         {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        _closed("a"),
+        {"oneOf": [_closed("a"), _closed("description"), _TEXT]},
     ],
     ids=str,
 )
