@@ -6,6 +6,7 @@ expand            variables, `for_each`, sets, windows, `use` and `except`, and 
 workbook          `.xlsx` and `.ods` → tables, within limits
 whole_schema      the JSON Schema of a whole manifest, and of its sections, for checking and for editors
 schema_check      entries against JSON Schemas; schema_messages and suggestions word what is wrong
+schema_code       those schemas as code that passes valid entries, written by fastjsonschema
 load              folders → Manifests: DesiredResource and DeleteEntry, with the problems of every file; a later folder
                   changes the entries of earlier ones
 problems          the problems of a load as a whole

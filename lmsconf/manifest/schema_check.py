@@ -1,7 +1,7 @@
 """Validation of values against a JSON Schema, and queries of schemas: the types, keys and branches that they accept.
 
-jsonschema judges, and its errors become findings. fastjsonschema passes valid values before it: 10,000 entries in
-0.1 s, for which jsonschema takes 1.5 s.
+jsonschema judges, and its errors become findings. The code that fastjsonschema makes of a schema passes valid values
+before it: 10,000 entries in 0.1 s, for which jsonschema takes 1.5 s.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import SHOWN
+from lmsconf.manifest import schema_code
 from lmsconf.manifest.nodes import EscapedText, KeyPath, resolve_scalar
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN
@@ -207,7 +208,6 @@ _TEXT: Final = "text"
 _RAW: Final = re.compile(r"[\t\r\n]")
 _FREE: Final = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
-_PROSE: Final = ("title", "description")
 NEEDED: Final = "x-required"
 """Marks the schema of a required key."""
 
@@ -227,70 +227,43 @@ class SchemaFinding(NamedTuple):
 
 
 class SchemaValidator:
-    """One schema, compiled for the keys that the checked values have: to compile all of it takes longer than a start.
+    """One schema: jsonschema judges what its code in `schema_code` does not pass.
 
     schema: without `$ref` (`written_out_schema`).
+    name: that of the schema in `schema_code`; empty if it has no code there.
     names: whether a non-empty text, and a free key, must be a name: line breaks and tabs only as escapes.
     None: any text may hold any character, such as a pattern for such names.
     """
 
-    def __init__(self, schema: Schema, *, names: bool | None = True) -> None:
+    def __init__(self, schema: Schema, name: str = "", *, names: bool | None = True) -> None:
         self.schema = schema
+        self.name = name
         self._names = names
-        self._compiled_keys: frozenset[str] | None = None
-        self._passes: Callable[[Json], bool] = bool
 
     def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
-        if self._compiled_keys is not None and self._passes(value):
-            return []
-        keys = (self._compiled_keys or frozenset()) | _keys(value) & self._declared_keys
-        if keys != self._compiled_keys:
-            self._passes, self._compiled_keys = _quick_check(_quick(self._strict, keys)), keys
-            if self._passes(value):
-                return []
-        return self._judged(value)
+        return [] if self.name and self._passes(value) else self._judged(value)
+
+    def _passes(self, value: Json) -> bool:
+        try:
+            schema_code.validate({self.name: value}, FORMATS)
+        except schema_code.Invalid:
+            return False
+        return True
 
     def _judged(self, value: Json) -> list[SchemaFinding]:
         from jsonschema import Draft202012Validator, FormatChecker
 
         formats = FormatChecker(())
-        for name, fits in _FORMATS.items():
+        for name, fits in FORMATS.items():
             formats.checks(name)(fits)
-        errors = Draft202012Validator(self._strict, format_checker=formats).iter_errors(value)
+        errors = Draft202012Validator(self.strict_schema, format_checker=formats).iter_errors(value)
         return [finding for error in errors for finding in _findings(error)]
 
     @cached_property
-    def _strict(self) -> dict[str, Json]:
+    def strict_schema(self) -> dict[str, Json]:
+        """What values are judged by: the schema, made to reject texts that cannot be names."""
         return _strict(self.schema, names=self._names)
-
-    @cached_property
-    def _declared_keys(self) -> frozenset[str]:
-        return _keys(self._strict)
-
-
-def _quick_check(schema: dict[str, Json]) -> Callable[[Json], bool]:
-    """Return a function that passes only what jsonschema finds valid, too."""
-    from fastjsonschema import JsonSchemaValueException, compile
-
-    # Details of exceptions would take most of the time, and jsonschema words them.
-    check = compile(schema, formats=_FORMATS, use_default=False, detailed_exceptions=False)
-
-    def passes(value: Json) -> bool:
-        try:
-            check(value)
-        except JsonSchemaValueException:
-            return False
-        return True
-
-    return passes
-
-
-def _keys(value: Json) -> frozenset[str]:
-    """Return the keys of all mappings in a value."""
-    if isinstance(value, dict):
-        return _union([frozenset(value), *map(_keys, value.values())])
-    return _union(map(_keys, value)) if isinstance(value, list) else frozenset()
 
 
 def forbidden_character(value: object, format: str) -> str | None:
@@ -302,10 +275,11 @@ def forbidden_character(value: object, format: str) -> str | None:
     return found and found[0]
 
 
-_FORMATS: Final[dict[str, Callable[[object], bool]]] = {
+FORMATS: Final[dict[str, Callable[[object], bool]]] = {
     NAME: lambda value: forbidden_character(value, NAME) is None,
     _TEXT: lambda value: forbidden_character(value, _TEXT) is None,
 }
+"""Format → whether a value has it."""
 
 
 def path_label(path: KeyPath) -> str:
@@ -324,44 +298,6 @@ def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> 
         if key not in reported:
             reported.add(key)
             yield finding
-
-
-def _quick(schema: Schema, keys: frozenset[str]) -> dict[str, Json]:
-    """Return the schema for fastjsonschema: what stands in it several times is compiled once.
-
-    It rejects values with other keys than `keys`, and lacks what no mapping of these keys can fit. The branches
-    of each of our unions exclude each other, so that `anyOf`, which ends with the first that fits, says what
-    `oneOf` says, in a fifth of the time. `const` cannot be compiled without details of exceptions.
-    """
-    shared: dict[str, str] = {}
-
-    def quick(part: Json) -> Json:
-        if isinstance(part, list):
-            return [*map(quick, part)]
-        if not isinstance(part, dict):
-            return part
-        if not keys.issuperset(required_keys(part)):
-            return False
-        if "const" in part:
-            return {"enum": [part["const"]]}
-        kept = {
-            "anyOf" if key == "oneOf" else key: of_keys(part) if key == "properties" else quick(below)
-            for key, below in part.items()
-            if not key.startswith(("x-", "$schema")) and not (key in _PROSE and isinstance(below, str))
-        }
-        if kept.get("type") not in ("object", "array"):
-            return kept
-        return {"$ref": f"#/$defs/{shared.setdefault(json.dumps(kept), str(len(shared)))}"}
-
-    def of_keys(part: Schema) -> Json:
-        # A mapping without further keys rejects one that is not declared.
-        kept = properties(part).keys() if part.get("additionalProperties", True) else keys
-        return {key: key in keys and quick(below) for key, below in properties(part).items() if key in kept}
-
-    return {
-        "allOf": [quick(dict(schema))],
-        "$defs": {name: json.loads(text) for text, name in shared.items()},
-    }
 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:

@@ -74,7 +74,8 @@ def _written_out(part: Json, file: str) -> Json:
 @cache
 def for_each_validator() -> SchemaValidator:
     """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
-    return SchemaValidator({"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}})
+    lists = dict(schema_definition(_FILE, "for_each"))
+    return SchemaValidator({"type": "object", "properties": {FOR_EACH: lists}}, FOR_EACH)
 
 
 def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:
@@ -148,30 +149,27 @@ def _sections() -> Iterator[Section]:
         yield Section(
             kind,
             (kind.section,),
-            SchemaValidator(entry),
-            None if sheet is None else SchemaValidator(sheet),
+            SchemaValidator(entry, kind.section),
+            None if sheet is None else SchemaValidator(sheet, f"{kind.section} of a file"),
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
-        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent))
+        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
     tests, _ = _entry_forms(property_schema(whole, TESTS))
-    yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests), is_test=True)
+    yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests, TESTS), is_test=True)
 
 
 @cache
 def sections_validator() -> SchemaValidator:
-    """Return the compiled schema of the sections alone: each a list, or a mapping of sets, with any content.
-
-    Cached, since compiling a schema is slow.
-    """
-    return SchemaValidator(_outline(manifest_schema()))
+    """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
+    return SchemaValidator(_outline(manifest_schema()), "sections")
 
 
 @cache
 def set_validators() -> Mapping[str, SchemaValidator]:
-    """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
+    """Map each section of sets to the schema of one set."""
     whole = manifest_schema()
     sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
-    return {section: SchemaValidator(cast(Schema, schema)) for section, schema in sets.items()}
+    return {section: SchemaValidator(cast(Schema, schema), section) for section, schema in sets.items()}
 
 
 def has_sections(document: EntrySourceMap) -> bool:

@@ -62,7 +62,7 @@ def read_project_file(root: Path) -> ProjectFile:
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
     problems = [*reading.problems, *extra]
-    shape = _problems_of_shape(_shape().validate(places.value), places)
+    shape = _problems_of_shape(project_validator().validate(places.value), places)
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
@@ -71,7 +71,7 @@ def read_project_file(root: Path) -> ProjectFile:
 
             body = with_table(body, declared, root, problems)
             places = places.of(body)
-            problems += _problems_of_shape(_shape().validate(body), places) if not problems else []
+            problems += _problems_of_shape(project_validator().validate(body), places) if not problems else []
         project = ProjectFile(body, places)
         problems += _meaning(project, root)
     if shape or problems:
@@ -88,9 +88,10 @@ def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap
 
 
 @cache
-def _shape() -> SchemaValidator:
+def project_validator() -> SchemaValidator:
+    """Return the schema of a project file."""
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(written_out_schema("project.schema.json"), names=None)
+    return SchemaValidator(written_out_schema("project.schema.json"), "project", names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from call_count import Effort
 from jsonschema import Draft202012Validator
+from manifest.schema_writer import digest, ours, passes
 from texts import listed_cases
 
 from lmsconf.errors import SourceLocation
@@ -21,6 +22,7 @@ from lmsconf.kinds.custom_field.types import TYPES
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import required_keys
 from lmsconf.kinds.user.types import APPLICATIONS, KEYS
+from lmsconf.manifest import schema_code
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaValidator,
@@ -30,11 +32,13 @@ from lmsconf.manifest.schema_check import (
     property_schema,
     types_of_schema,
 )
-from lmsconf.manifest.whole_schema import declared_section, manifest_schema
+from lmsconf.manifest.whole_schema import Section, declared_section, manifest_schema, sections_by_path
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.folders import read_schema
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def one(text: str) -> Json:
@@ -246,16 +250,57 @@ def _closed(required: str) -> dict[str, Json]:
     ],
     ids=str,
 )
-def test_a_value_is_judged_as_jsonschema_judges(schema: dict[str, Json]) -> None:
-    """The quick check passes all that is valid, and nothing that is not."""
+def test_code_of_a_schema_judges_as_jsonschema_judges(schema: dict[str, Json]) -> None:
+    """The code of a schema passes all that is valid, and nothing that is not."""
     values: list[Any] = [
         *(None, True, False, 0, 1, -1, 0.5, 1.0, 10**30, "", "a", "aa", "a\n", "b", "éé"),
         *([], ["a"], ["a", 1], ["", ""], ["a", "b", "c"], [[]], [{}], [{"a": 1}]),
         *({}, {"a": 1}, {"a": "1"}, {"a": {}}, {"a": {"b": 1}}, {"b": 1}, {"b": "c"}, {"a": 0, "b": 1}),
         *({"x-a": 1}, {"a\nb": 1}, {"ab": 2}, {"description": ""}, {"description": "d"}, {"a": True}),
     ]
-    judge, validator = Draft202012Validator(schema), SchemaValidator(schema, names=None)
-    assert [not validator.validate(value) for value in values] == [judge.is_valid(value) for value in values]
+    judge = Draft202012Validator(schema)
+    assert [passes(schema, value) for value in values] == [judge.is_valid(value) for value in values]
+
+
+def test_code_of_our_schemas_is_current() -> None:
+    """The code is that of the schemas as they are; `python -m tests.manifest.schema_writer` writes it anew."""
+    assert digest(ours()) == schema_code.SCHEMAS
+
+
+@pytest.mark.parametrize("section", sections_by_path().values(), ids=lambda section: section.name)
+def test_entries_that_the_code_passes_are_valid(section: Section) -> None:
+    """Entries of the examples, each with one value changed, are judged alike with the code and without it."""
+    by_code, by_jsonschema = section.shape, SchemaValidator(section.shape.schema)
+    for entry in entries_of(section):
+        for changed in (entry, *changes_of(entry)):
+            assert by_code.validate(changed) == by_jsonschema.validate(changed), changed
+
+
+def entries_of(section: Section) -> list[Any]:
+    """The entries of the examples in a section, one of each set of keys."""
+    found: dict[str, Any] = {}
+    for file in sorted(EXAMPLES.glob("*/manifests/**/*.yaml")):
+        for document in read_yaml(file.name, file.read_text(encoding="utf-8")).documents:
+            below: Any = document.value
+            for key in section.path:
+                below = below.get(key, {}) if isinstance(below, dict) else {}
+            found |= {str(entry.keys() if isinstance(entry, dict) else type(entry)): entry for entry in below}
+    return [*found.values()]
+
+
+def changes_of(entry: Any) -> Iterator[Any]:
+    """An entry with another value, with one key less, and with another value of each key."""
+    values: tuple[Any, ...] = (None, True, 0, "", "a\nb", [], {}, ["a"], [1], {"a": 1}, {"name": "a"}, "2026-02-30")
+    yield from values
+    if isinstance(entry, dict):
+        yield {**entry, "unknown": "a"}
+        for key, value in entry.items():
+            yield {name: kept for name, kept in entry.items() if name != key}
+            yield from ({**entry, key: other} for other in values)
+            if isinstance(value, dict | list):
+                below = value if isinstance(value, dict) else value[0] if value else None
+                nested = changes_of(below) if isinstance(below, dict) else ()
+                yield from ({**entry, key: one if isinstance(value, dict) else [one]} for one in nested)
 
 
 @pytest.mark.sampled

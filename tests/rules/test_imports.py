@@ -61,7 +61,7 @@ DOORS = {
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/schema_check.py"},
-    "fastjsonschema": {"manifest/schema_check.py", "api/endpoint_group.py", "sandbox/request_context.py"},
+    "fastjsonschema": {"api/endpoint_group.py", "sandbox/request_context.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "jinja2": {"render/jinja.py", "sandbox/serve.py"},
@@ -203,6 +203,7 @@ def test_values_are_structs() -> None:
 
 
 def test_no_module_is_longer_than_a_reader_can_hold() -> None:
-    """450 lines at most: a module with two subjects is two modules."""
+    """450 lines at most: a module with two subjects is two modules. Nobody reads what fastjsonschema makes."""
     for path in modules():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 450, path
+        is_made = path == ROOT / "manifest" / "schema_code.py"
+        assert is_made or len(path.read_text(encoding="utf-8").splitlines()) <= 450, path
