@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -252,7 +252,7 @@ _TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
 
-class _Refusal(NamedTuple):
+class _Refusal(Struct, frozen=True):
     """The time of a refusal, and the number of responses before it."""
 
     at: float

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
@@ -64,7 +66,7 @@ _TARGET: Final = {
 }
 
 
-class _Explanation(NamedTuple):
+class _Explanation(Struct, frozen=True):
     """What would explain a difference: keys with their values, and keys of which any other value may be right."""
 
     values: Mapping[str, str] = {}
@@ -72,7 +74,7 @@ class _Explanation(NamedTuple):
     why: str = ""
 
 
-class _Left(NamedTuple):
+class _Left(Struct, frozen=True):
     """One key of a change that a fresh plan still has: `before` is live.
 
     change: the change of the fresh plan. planned: that of the plan that was applied. batches: of each call of that plan

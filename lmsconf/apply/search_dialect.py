@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
@@ -42,7 +43,7 @@ _COMPLETED_LATER: Final = "users.create"
 """The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
 
-class _Reached(NamedTuple):
+class _Reached(Struct, frozen=True):
     """How far a call got: the text of its refusal, or None, and how many planned differences are left."""
 
     refusal: str | None
@@ -64,7 +65,7 @@ _Step = tuple[dict[str, Value], _Reached]
 """Values, and how far they get."""
 
 
-class Explanation(NamedTuple):
+class Explanation(Struct, frozen=True):
     """The values that explain what a call did. is_done: under them the call has done what was planned."""
 
     values: Mapping[str, Value]
@@ -161,7 +162,7 @@ class ValueSearch:
                 odd = others[0][0]
                 if odd is not None:
                     # What a refused call has not changed is no step back.
-                    return odd[0], odd[1]._replace(left=reached.left)
+                    return odd[0], replace(odd[1], left=reached.left)
         return None
 
     def _smaller_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:

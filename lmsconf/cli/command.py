@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
+from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
@@ -127,7 +128,7 @@ class Group(_GlobalOptionsMixin, click.Group):
             formatter.write_dl(rows)
 
 
-class CommandEntry(NamedTuple):
+class CommandEntry(Struct, frozen=True):
     """A command's module and attribute, and its line in `--help`, which needs no import."""
 
     module: str

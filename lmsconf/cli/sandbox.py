@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
@@ -172,13 +174,13 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     from lmsconf.sandbox.seed import load_seed
 
     place = sandbox_location(context, db, seed)
-    place = place if source is None else place._replace(seed=source)
+    place = place if source is None else replace(place, seed=source)
     refuse_memory(place)
     refuse_foreign(Path(place.db))
     if not yes:
         refuse_without_terminal("Pass --yes to reset the workspace without a question.")
         require_consent(f"Delete all data in {place.db} and reset it?")
-    fresh = place._replace(db=f"{place.db}.new")
+    fresh = replace(place, db=f"{place.db}.new")
     remove_database(fresh.db)
     try:
         # The old database is replaced only once the new one is complete, so that a bad seed loses nothing.
@@ -233,7 +235,7 @@ def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] 
 _SQLITE: Final = b"SQLite format 3\x00"
 
 
-class SandboxLocation(NamedTuple):
+class SandboxLocation(Struct, frozen=True):
     """A sandbox workspace: database file or `:memory:`, seed file, and API names (dialect applied)."""
 
     db: str

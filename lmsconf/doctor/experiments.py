@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
@@ -18,7 +20,7 @@ _ACCOUNTS: Final = "`people: {create: true}`"
 _ANSWERED: Final = "a scratch field of type {} is answered in each form, and read back"
 
 
-class Experiment(NamedTuple):
+class Experiment(Struct, frozen=True):
     """What is sent and read to learn a key. needs: what it takes besides scratch objects; empty for nothing."""
 
     does: str

@@ -187,7 +187,7 @@ _TRIES: Final = 3
 _PAUSE: Final = 1.0
 
 
-class _RowOperations(NamedTuple):
+class _RowOperations(Struct, frozen=True):
     """The operations on what a listing contains, and the key that shows whether a probe created a row."""
 
     kind: str

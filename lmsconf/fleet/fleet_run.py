@@ -14,8 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from lmsconf.documents.fleet_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError, shorten
@@ -254,7 +256,7 @@ _EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*
 _PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
 
 
-class Requirement(NamedTuple):
+class Requirement(Struct, frozen=True):
     """One part of a selector. value: that the label has, or has not; None: that there is such a label, or none."""
 
     key: str
@@ -267,7 +269,7 @@ class Requirement(NamedTuple):
         return holds is not self.negated
 
 
-class LabelSelector(NamedTuple):
+class LabelSelector(Struct, frozen=True):
     """What workspaces must meet to be selected: all of its requirements."""
 
     text: str

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
@@ -29,7 +30,7 @@ _NO_PLAN: Final = Problem(
 )
 
 
-class Wave(NamedTuple):
+class Wave(Struct, frozen=True):
     """The workspaces of one wave. selector: what selects them, as text."""
 
     selector: str

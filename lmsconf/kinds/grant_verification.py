@@ -7,7 +7,7 @@ or names of choices (API specification, Users).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ class SentCall(Struct, frozen=True):
         return frozenset(str(item) for value in lists if isinstance(value, list) for item in value)
 
 
-class GrantVerification(NamedTuple):
+class GrantVerification(Struct, frozen=True):
     """How the effect of one granting operation is verified.
 
     granted: the ids that a call grants. visible: reads the ids that are granted now. missing: the message if some are

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
+
+from msgspec import Struct
 
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
@@ -55,7 +57,7 @@ _MORE: Final = (
 """What `explain` without an argument lists beside the sections of a manifest."""
 
 
-class Position(NamedTuple):
+class Position(Struct, frozen=True):
     """A position in a manifest or in the project file. path: the keys that lead to it."""
 
     path: tuple[str, ...]

@@ -10,7 +10,10 @@ import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN
 from lmsconf.manifest import schema_code
@@ -212,7 +215,7 @@ NEEDED: Final = "x-required"
 """Marks the schema of a required key."""
 
 
-class SchemaFinding(NamedTuple):
+class SchemaFinding(Struct, frozen=True):
     """One schema violation: the keyword and its value, the rejected value, its schema, and its path.
 
     union_branches: those of the union that the schema is one of.
@@ -345,7 +348,7 @@ def _findings(error: ValidationError) -> Iterator[SchemaFinding]:
         if inner.relative_schema_path[0] == meant:
             for finding in _findings(inner):
                 is_whole = finding.path == tuple(error.absolute_path) and not finding.union_branches
-                yield finding._replace(union_branches=tuple(branches)) if is_whole else finding
+                yield replace(finding, union_branches=tuple(branches)) if is_whole else finding
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:

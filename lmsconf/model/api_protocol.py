@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ Report: TypeAlias = Callable[[RunProgress], None]
 """Report progress. Calls never overlap."""
 
 
-class ListOperation(NamedTuple):
+class ListOperation(Struct, frozen=True):
     """A listing operation, with the JSON keys of its rows, of a row's id and, if it has one, of the total.
 
     reserved: the dialect key of an id that may be listed and is none of the rows.

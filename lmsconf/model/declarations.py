@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -143,7 +143,7 @@ class Edge(Struct, frozen=True, order=True):
     mandatory: bool = False
 
 
-class EdgeType(NamedTuple):
+class EdgeType(Struct, frozen=True):
     """A sort of edge, by display names: noun of the kind that declares it, plural of the kind that it leads to."""
 
     noun: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, shorten
@@ -35,7 +36,7 @@ _RESTORED: Final = str.maketrans({"\u00a0": " ", "\u00a6": "|", "\u200b": None})
 """What a comment makes of an address: no-break spaces of spaces, `¦` of `|`, and a zero-width space in a mention."""
 
 
-class ResolvedPattern(NamedTuple):
+class ResolvedPattern(Struct, frozen=True):
     """A pattern over addresses. typed: as it was given. matches: whether it matches a known address.
 
     meant: the addresses that the words may mean, if they mean several.

@@ -18,8 +18,10 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -40,7 +42,7 @@ REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-class Case(NamedTuple):
+class Case(Struct, frozen=True):
     """A case, with the attributes of its element. outcome: failure, error or skipped; None: it passed. result: the
     attributes of the outcome's element; lines: its text.
     """

@@ -10,7 +10,9 @@ ContentName, CodeText  the parts of a sentence that a format marks up
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.address import Address
@@ -38,7 +40,7 @@ MOST_PEOPLE: Final = 5_000
 _MOST_REASONS: Final = 5
 
 
-class AccessChangeWords(NamedTuple):
+class AccessChangeWords(Struct, frozen=True):
     """The words for one number: `lead` around the name of a content, `tail` where another clause named it already.
 
     total: of people, over all contents.

@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -51,7 +51,7 @@ MAX_NODES = 300
 _WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
 
 
-class CallPlace(NamedTuple):
+class CallPlace(Struct, frozen=True):
     """A call on the page: its number in the plan's order, and its anchor if the page shows it."""
 
     number: int

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import SourceLocation
@@ -32,7 +35,7 @@ MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
 
     value: what it shows in short and in full. calls: those of a change. only_in: the one workspace that has it.
@@ -48,7 +51,7 @@ class Row(NamedTuple):
     only_in: str | None = None
 
 
-class RowGroup(NamedTuple):
+class RowGroup(Struct, frozen=True):
     """Rows under a heading. names: the workspaces that have all of them."""
 
     heading: str
@@ -56,7 +59,7 @@ class RowGroup(NamedTuple):
     names: Sequence[str] = ()
 
 
-class ShownRows(NamedTuple):
+class ShownRows(Struct, frozen=True):
     """The rows that a page shows of all. states: state → label, in the order of the filter."""
 
     groups: Sequence[RowGroup]
@@ -69,7 +72,7 @@ def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownR
     groups = list(groups)
     shown, room = [], MOST_ROWS
     for group in groups:
-        shown.append(group._replace(rows=group.rows[:room]))
+        shown.append(replace(group, rows=group.rows[:room]))
         room -= len(shown[-1].rows)
     total = sum(len(group.rows) for group in groups)
     return ShownRows([group for group in shown if group.rows], total, states)
@@ -113,7 +116,7 @@ def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
     for call in plan.calls:
         calls[str(call.address)].append(call)
     for risk, group in group_by_risk(plan.changes).items():
-        rows = [_change_row(anchors.get(at := str(one.address), ""), one)._replace(calls=calls[at]) for one in group]
+        rows = [replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls[at]) for one in group]
         yield RowGroup(risk_heading(risk, group), rows)
 
 
@@ -217,6 +220,6 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
         for place, change in enumerate(shared.changes):
             number += 1
             only_in = shared.workspaces[place] if shared.one_each else None
-            rows.append(_change_row(f"c{number}", change)._replace(only_in=only_in))
+            rows.append(replace(_change_row(f"c{number}", change), only_in=only_in))
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)

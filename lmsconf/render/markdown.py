@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -57,14 +59,14 @@ _drift = partial(markdown_macro, "drift.md.j2")
 _fleet = partial(markdown_macro, "fleet.md.j2")
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """One item of a section. nouns: how it is counted if omitted. variants: its texts, shortest first."""
 
     nouns: tuple[str, str]
     variants: Sequence[TextVariant]
 
 
-class Section(NamedTuple):
+class Section(Struct, frozen=True):
     """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
 
     heading: str

@@ -7,12 +7,14 @@ while there is room, so all entries are named before one is shown in full. No te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 TextVariant: TypeAlias = Callable[[], str]
 
 
-class SizeLimit(NamedTuple):
+class SizeLimit(Struct, frozen=True):
     """The maximum size of a comment in bytes, None: unlimited. folds: whether the service renders `<details>`."""
 
     size: int | None

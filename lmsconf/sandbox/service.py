@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 import httpx
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
@@ -32,7 +34,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
-class SandboxResponse(NamedTuple):
+class SandboxResponse(Struct, frozen=True):
     """A response. The body may be empty."""
 
     status: int
@@ -40,7 +42,7 @@ class SandboxResponse(NamedTuple):
     body: bytes
 
 
-class SandboxRequest(NamedTuple):
+class SandboxRequest(Struct, frozen=True):
     """A request."""
 
     method: str
@@ -222,7 +224,7 @@ def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
         return SandboxResponse(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
     if fault.spoil == "truncated" and answer.body:
         half = answer.body[: len(answer.body) // 2]
-        return answer._replace(body=half, headers=answer.headers | {"content-length": str(len(half))})
+        return replace(answer, body=half, headers=answer.headers | {"content-length": str(len(half))})
     return answer
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -188,7 +188,7 @@ _TARGETS: Final = (
 )
 
 
-class _Field(NamedTuple):
+class _Field(Struct, frozen=True):
     """A custom field to which people have answers. choices: id or name → id."""
 
     id: str

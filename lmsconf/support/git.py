@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ class GitFailed(LmsconfError):
     code = "git/failed"
 
 
-class GitFile(NamedTuple):
+class GitFile(Struct, frozen=True):
     """A file of a commit. path: relative to a folder. oid: of its content. size: in bytes; maybe a word."""
 
     path: str

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lmsconf.support.git import GitRepository
 
 
-class ManifestsVersion(NamedTuple):
+class ManifestsVersion(Struct, frozen=True):
     """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
 
     manifests: Manifests

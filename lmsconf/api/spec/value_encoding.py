@@ -6,7 +6,9 @@ Shared by the kinds and the typed methods, so that both honour the same dialect 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 ANSWERS: Final = "users.update-custom-field-choice"
 WRAPPER: Final = f"{ANSWERS}.wrapper"
@@ -23,7 +25,7 @@ Behaviour = Callable[[str], str]
 Key = TypeVar("Key")
 
 
-class PickedChoice(NamedTuple):
+class PickedChoice(Struct, frozen=True):
     """A choice that an answer picks: `id` is a placeholder while the choice is still to be created."""
 
     id: object

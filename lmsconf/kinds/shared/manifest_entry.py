@@ -80,7 +80,7 @@ class EntryBody(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class EntryItems(NamedTuple):
+class EntryItems(Struct, frozen=True):
     """How one entry declares several resources: one for each item of a list, which may override values of the entry.
 
     key: that of the list. noun: what an item is. subject: the key of what all of them have in common.
@@ -91,7 +91,7 @@ class EntryItems(NamedTuple):
     subject: str
 
 
-class PartReferences(NamedTuple):
+class PartReferences(Struct, frozen=True):
     """Where manifests refer to parts of a resource, such as choices of a field.
 
     at: the path of the mapping that refers to both. owner: its key that names the resource; None if the key under which

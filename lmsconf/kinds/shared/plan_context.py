@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -121,7 +121,7 @@ class Deletion(Struct, Generic[Row_co], frozen=True, kw_only=True):
     replaced_by: tuple[Address, ...] = ()
 
 
-class UndeclaredResource(NamedTuple):
+class UndeclaredResource(Struct, frozen=True):
     """A live resource that no manifest declares or deletes."""
 
     address: Address

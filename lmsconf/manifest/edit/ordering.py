@@ -11,7 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
@@ -26,7 +28,7 @@ _COMMENT: Final = r"#(?!\s*yaml-language-server:)"
 """Any comment but the one for editors, which stays at the top of its file."""
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """The text of one part, from its comment to the end of its lines; start: of the part without its comment."""
 
     comment: int
@@ -34,7 +36,7 @@ class Part(NamedTuple):
     end: int
 
 
-class Permutation(NamedTuple):
+class Permutation(Struct, frozen=True):
     """Parts in the order of the text, and the index of the part that takes each place."""
 
     parts: Sequence[tuple[int, int]]

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -220,7 +220,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
         return cell.end() if cell else at
 
 
-class WorkbookPositions(NamedTuple):
+class WorkbookPositions(Struct, frozen=True):
     """Locations of the cells of one sheet."""
 
     path: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -31,7 +31,7 @@ from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms, Wi
 from lmsconf.planner.planned_resources import PlannedResource
 
 
-class Condition(NamedTuple):
+class Condition(Struct, frozen=True):
     """A condition of a smart group, by ids; Refs for what the plan creates."""
 
     field: RemoteId | Ref

@@ -13,7 +13,7 @@ from functools import reduce
 from itertools import product
 from math import prod
 from operator import or_
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -38,7 +38,7 @@ class Reading(StrEnum):
     CHOICES = "the choices only"
 
 
-class Use(NamedTuple):
+class Use(Struct, frozen=True, order=True):
     """A system condition, alone or beside choices."""
 
     word: str

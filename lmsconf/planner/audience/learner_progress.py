@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
@@ -37,7 +38,7 @@ UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
 _DAY_MS: Final = 24 * 3600 * 1000
 
 
-class _Result(NamedTuple):
+class _Result(Struct, frozen=True):
     """The latest result of a person: its state as the service writes it, and when the certificate expires."""
 
     revision: int

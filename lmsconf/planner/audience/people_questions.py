@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
@@ -66,7 +67,7 @@ def access_state(
     return state.with_answers(id for name in query.fields if (id := state.field_id(name)) is not None)
 
 
-class PlacedAssignment(NamedTuple):
+class PlacedAssignment(Struct, frozen=True):
     """An assignment, with the addresses of itself and of its audience."""
 
     address: Address

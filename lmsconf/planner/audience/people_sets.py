@@ -61,14 +61,14 @@ class Window(NamedTuple):
         return self.finish is not None and self.finish < now
 
 
-class Terms(NamedTuple):
+class Terms(Struct, frozen=True):
     """What an assignment says beside its content and audience."""
 
     mandatory: bool
     window: Window
 
 
-class AudienceSize(NamedTuple):
+class AudienceSize(Struct, frozen=True):
     """How many active people are in an audience after a plan, and how many there are in all."""
 
     people: int
