@@ -8,7 +8,6 @@ httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Final, NamedTuple, cast
 
 import httpx
 from msgspec import Struct
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
@@ -30,7 +30,7 @@ from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "
 _BEFORE: Final = "before the last change"
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_NUL: Final = STORED_NUL.encode()
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
@@ -230,6 +230,6 @@ def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
 
 def json_response(status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})) -> SandboxResponse:
     """A response with a JSON body. headers: further ones."""
-    body = _ENCODER.encode(value).replace(STORED_NUL, "\\u0000").encode()
+    body = encode(value).replace(_NUL, b"\\u0000")
     own = {"content-type": "application/json", "content-length": str(len(body))}
     return SandboxResponse(status, {**own, **headers}, body)

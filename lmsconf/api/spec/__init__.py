@@ -75,15 +75,8 @@ def _clashes(
     at: Mapping[str, SourceLocation],
 ) -> Iterable[Problem]:
     """Yield a problem for each override that gives two properties of one object the same wire name."""
-    renamed = sorted(overrides.keys() & description.names.keys())
-    objects = [
-        {name: dialect_key_of(part) for name, part in properties.items()}
-        for operation in (description.operations.values() if renamed else ())
-        for schema in (operation.body, operation.success)
-        for properties in nested_properties(schema or {})
-    ]
-    for key in renamed:
-        among = (keys for keys in objects if key in keys.values())
+    for key in sorted(overrides.keys() & description.names.keys()):
+        among = _objects_by_key().get(key, ())
         if any([values.get(other, name) for name, other in keys.items()].count(values[key]) > 1 for keys in among):
             yield Problem(
                 code="dialect/clash",
@@ -91,6 +84,19 @@ def _clashes(
                 hint="Each part of a body needs its own name.",
                 source=at.get(key),
             )
+
+
+@cache
+def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
+    """Map each dialect key of a property to the objects that have it: property → dialect key, empty if it has none."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for operation in load_api_description().operations.values():
+        for schema in (operation.body, operation.success):
+            for properties in nested_properties(schema or {}):
+                keys = {name: dialect_key_of(part) for name, part in properties.items()}
+                for key in filter(None, keys.values()):
+                    found.setdefault(key, []).append(keys)
+    return found
 
 
 def _behaviour_problem(key: str, value: object, schema: Mapping[str, object]) -> Problem | None:

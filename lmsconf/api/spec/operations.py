@@ -6,7 +6,6 @@ are those of the description; wire names are those of a project's dialect.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Final, TypeAlias, cast
 from urllib.parse import quote
 
 from msgspec import Struct, field
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from lmsconf.model.api_protocol import ListOperation
@@ -236,7 +236,7 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
 @cache
 def load_api_description() -> ApiDescription:
     """Return the API description packaged with lmsconf, read once per process."""
-    document = json.loads(read_schema("openapi.json"))
+    document = decode(read_schema("openapi.json"))
     operations = {operation.id: operation for operation in _operations(document)}
     names = {
         key: key.rpartition(".")[2]
