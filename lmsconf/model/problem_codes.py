@@ -176,6 +176,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "people/not-known": "The file of `--people` does not have everybody: for some audiences it is not known who gains or loses access. The file names them.",
     "people/outside": "A path leads out of the project. Name a file inside it.",
     "people/too-many": "Files of people have more rows than are read.",
+    "people/unarchived": "A plan unarchives people. Effects, guards and tests count nobody who is archived when the plan is made.",
     "person/archived": "A person in the manifests is archived in the workspace.",
     "person/given-right": "A person who becomes manager of a group is given the manager right along, as the service does it. Remove the person from `managers` if that is not meant.",
     "person/loses-groups": "A person loses the manager right, and with it the groups that they manage, as the service does it. Keep the right if that is not meant.",

@@ -100,12 +100,18 @@ def format_count(number: int | None) -> str:
     return NOT_KNOWN if number is None else f"{number:,}"
 
 
+_NOBODYS: Final = "nobody's access to content changes."
+
+
 def effects_headline(plan: Plan) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
     effects = plan.effects
     if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
         return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
-    return totals_sentence(effects.totals, _required(plan))
+    sentence = totals_sentence(effects.totals, _required(plan))
+    if sentence == _NOBODYS and any(problem.code == "people/unarchived" for problem in plan.all_problems):
+        return f"{_NOBODYS[:-1]}, but for accounts that the plan unarchives."
+    return sentence
 
 
 def tells_effects(plan: Plan) -> bool:
@@ -132,7 +138,7 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     if people.gain is None:
         return "nobody loses content; how many people gain content is not known."
     if not people.any:
-        return "nobody's access to content changes."
+        return _NOBODYS
     clauses = [] if people.lose else ["nobody loses content"]
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:

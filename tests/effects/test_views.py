@@ -159,6 +159,20 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     assert problem.message.startswith(f"{said} archived within 30 days")
 
 
+@pytest.mark.parametrize(("other", "empty"), [("", True), (f", {{email: {CROWD[1]}, archived: true}}", False)])
+def test_who_is_unarchived_is_told(tmp_path: Path, other: str, empty: bool) -> None:
+    """Archived people count in no number, so that a plan does not say that nobody's access changes."""
+    it = Project(tmp_path, SEED, "")
+    it.settled(f"users: [{{email: {CROWD[0]}, archived: true}}]", "people=1")
+    plan = it.plan(f"users: [{{email: {CROWD[0]}, archived: false}}{other}]")
+    (problem,) = (one for one in plan.all_problems if one.code == "people/unarchived")
+    assert problem.message.startswith("this plan unarchives 1 person; ")
+    told = "Effects on people: nobody's access to content changes, but for accounts that the plan unarchives."
+    assert (told in lmsconf(tmp_path, "plan").out) is empty
+    renamed = it.plan(f"users: [{{email: {CROWD[0]}, first_name: A}}]")
+    assert "people/unarchived" not in [one.code for one in renamed.all_problems]
+
+
 @pytest.mark.parametrize("least", [1, 999], ids=["passing", "failing"])
 def test_a_test_hides_nobody_who_is_archived_soon(tmp_path: Path, least: int) -> None:
     """Beside `tests:`, whether they pass or fail, such people are told as without them."""

@@ -90,6 +90,7 @@ class AccessScope(Struct, kw_only=True):
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
     addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
     plan → id, for live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
+    unarchived: how many accounts the plan unarchives; those people count in no number, since they are archived now.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)
@@ -101,6 +102,7 @@ class AccessScope(Struct, kw_only=True):
     emails: dict[str, RemoteId] = field(default_factory=dict)
     takes: bool = False
     requires: bool = False
+    unarchived: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -208,6 +210,7 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
     answers = dict(_answer(planning, name, answer) for name, answer in changed.items())
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
     over = date is not None and date.timestamp() <= now
+    scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
     archived = (bool(after.get("archived")) and not before.get("archived")) or over
     ends = None if row is None or archived or row.archived else _sooner_end(row, date, now)
     if row is None or answers or archived or ends is not None:

@@ -15,6 +15,7 @@ from lmsconf.planner.audience.affected import AccessScope, access_scope
 from lmsconf.planner.audience.effects import (
     PredictedEffects,
     predict_effects,
+    unarchived_problems,
     unknown_counts,
     unknown_measures,
 )
@@ -36,7 +37,8 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
             measures=unknown_measures(can_take=scope.takes, can_require=False),
             problems=tuple(not_judged_problems(draft.manifests.tests)),
         )
-    unchanged = PredictedEffects(effects=replace(NO_EFFECTS, rows=() if policy.people else None), measures=())
+    nothing = replace(NO_EFFECTS, rows=() if policy.people else None)
+    unchanged = PredictedEffects(effects=nothing, measures=(), problems=tuple(unarchived_problems(scope)))
     if scope.is_empty and not draft.manifests.tests:
         return unchanged
     query = query_of(draft.manifests.tests)

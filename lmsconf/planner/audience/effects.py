@@ -24,6 +24,7 @@ from lmsconf.model.effects import (
     members_digest,
 )
 from lmsconf.model.plan import GuardCount
+from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_sets import (
     KEEP,
@@ -68,6 +69,18 @@ def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
             message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
             severity=Severity.WARNING,
             hint="Until then nothing changes for them.",
+        )
+
+
+def unarchived_problems(scope: AccessScope) -> Iterator[Problem]:
+    """Yield a warning about people that the plan unarchives: they count in no number."""
+    if scope.unarchived:
+        people = "1 person" if scope.unarchived == 1 else f"{scope.unarchived:,} people"
+        yield Problem(
+            code="people/unarchived",
+            message=f"this plan unarchives {people}; what they get is not counted, since they are archived now",
+            severity=Severity.WARNING,
+            hint="After the apply, `lmsconf access` shows what one of them has.",
         )
 
 
@@ -120,7 +133,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
             ),
         ),
         losses={id: ids for id, ids in losses.items() if ids},
-        problems=tuple(_archived_soon(totals)),
+        problems=(*_archived_soon(totals), *unarchived_problems(model.scope)),
         sizes=model.sizes(),
     )
 
