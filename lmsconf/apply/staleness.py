@@ -22,18 +22,14 @@ from lmsconf.errors import Problem
 from lmsconf.model.calls import Call, CallIndex
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import escape_invisible, quote_name
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.plan import Action, Change, Plan, total_taken
+from lmsconf.model.policy import GUARD_TABLE
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
-from lmsconf.planner.guards import total_taken
 
 CODE: Final = "plan/stale"
 _MOST_ITEMS: Final = 10
 """How many items of a long list are shown; the others are counted."""
 
-_TAKING: Final = ("deletes", "removals", "answers")
-_COUNTED: Final = (*_TAKING, "updates")
-_AT_LEAST: Final = "recreates"
-"""Guard whose count may be lower in a re-plan, since resources that no manifest declares are not compared again."""
 _KEYS: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
 _KEYS_IN_PARTIAL_PLAN: Final = ("address", "action", "id", "after")
 _ABSENT: Final = object()
@@ -67,8 +63,10 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     problems.extend(_new_errors(plan, now))
     if not problems:
         problems.extend(_other_differences(plan, now))
-    more_recreated = _exceeds(_total(now, _AT_LEAST), _total(plan, _AT_LEAST))
-    if not problems and (more_recreated or any(_total(plan, one) != _total(now, one) for one in _COUNTED)):
+    recounted = ((name, guard.replanned == "same") for name, guard in GUARD_TABLE.items() if guard.replanned)
+    if not problems and any(
+        _counts_more(name, plan, now) or (same and _counts_more(name, now, plan)) for name, same in recounted
+    ):
         problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
 
@@ -93,8 +91,8 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
         if left.fingerprints[address] != plan.fingerprints.get(address)
     )
     problems.extend(_new_errors(plan, left))
-    # A creation that was begun counts as an update.
-    if not problems and any(_exceeds(_total(left, guard), _total(plan, guard)) for guard in _TAKING):
+    taking = (name for name, guard in GUARD_TABLE.items() if guard.takes)
+    if not problems and any(_counts_more(name, plan, left) for name in taking):
         problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
     return tuple(problems)
 
@@ -106,8 +104,10 @@ def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     return (replace(error, code=CODE) for error in errors if (error.code, error.address) not in known)
 
 
-def _exceeds(number: int | None, counted: int | None) -> bool:
-    return counted is not None and (number is None or number > counted)
+def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
+    """Whether a guard counts more in another plan."""
+    total, again = (total_taken(guard, one.measures) for one in (plan, now))
+    return total is not None and (again is None or again > total)
 
 
 def _is_part_done(then: Change, now: Change) -> bool:
@@ -312,10 +312,6 @@ def _unordered(body: Json) -> Json:
     if PAIRS in members:
         members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_inline)
     return members
-
-
-def _total(plan: Plan, guard: str) -> int | None:
-    return total_taken([measure for measure in plan.measures if measure.guard == guard])
 
 
 def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:

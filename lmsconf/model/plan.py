@@ -11,7 +11,7 @@ Plan                    changes, calls, and everything else that a reviewer need
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -158,6 +158,12 @@ class GuardCount(Struct, frozen=True, kw_only=True, omit_defaults=True):
     taken: int | None
     size: int
     counts: bool = True
+
+
+def total_taken(guard: str, measures: Iterable[GuardCount]) -> int | None:
+    """Return the sum of what a guard counted; None if a part is unknown."""
+    taken = [measure.taken for measure in measures if measure.guard == guard and measure.counts]
+    return None if None in taken else sum(filter(None, taken))
 
 
 class SettingChange(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta, tzinfo
 from math import inf
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
@@ -23,7 +23,6 @@ SMALL: Final = 20
 
 UNKNOWN: Final = "unknown"
 """The number of a consent to an unknown total: `answers=unknown`."""
-CAN_BE_UNKNOWN: Final = ("answers", "people", "mandatory")
 
 
 class GuardLimit(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,18 +35,88 @@ class GuardLimit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     share: float | None = None
 
 
-_LIMITS: Final[dict[str, GuardLimit | None]] = {
-    "deletes": GuardLimit(count=5, share=0.10),
-    "removals": GuardLimit(count=50, share=0.10),
-    "recreates": GuardLimit(count=0),
-    "refusals": GuardLimit(count=0),
-    "answers": GuardLimit(count=0),
-    "updates": GuardLimit(count=200, share=0.30),
-    "people": GuardLimit(count=20, share=0.10),
-    "mandatory": GuardLimit(count=500, share=0.50),
+class Guard(Struct, frozen=True, kw_only=True):
+    """One guard: its limit where no project file sets one, and its sentences.
+
+    meaning     what its problem code means, up to the consent
+    listed_by   codes of the problems that list what it counted
+    counted     a total in words
+    unknown     a total that is not known, in words; None: it is always known
+    share       a share in words; `more_than_all`: if more are taken than there are
+    replanned   how its total in a re-plan must compare with that of a saved plan
+    takes       whether what is left of a plan after a run may count no more than the plan
+    """
+
+    limit: GuardLimit
+    meaning: str
+    listed_by: tuple[str, ...] = ()
+    counted: str = "{total:,} {noun}"
+    unknown: str | None = None
+    share: str = "{total:,} of {size:,} in {of}"
+    more_than_all: str | None = None
+    replanned: Literal["same", "no more"] | None = None
+    takes: bool = False
+
+
+GUARD_TABLE: Final[Mapping[str, Guard]] = {
+    "deletes": Guard(
+        limit=GuardLimit(count=5, share=0.10),
+        meaning="The plan deletes more resources than the guard allows. Review them, then",
+        replanned="same",
+        takes=True,
+    ),
+    "removals": Guard(
+        limit=GuardLimit(count=50, share=0.10),
+        meaning="The plan removes more members, managers, choices, conditions or assignments than the guard "
+        "allows. Review them, then",
+        replanned="same",
+        takes=True,
+    ),
+    "recreates": Guard(
+        limit=GuardLimit(count=0),
+        meaning="The plan may delete and create what is a rename. Declare `previously:`, or",
+        listed_by=("guard/possible-rename",),
+        # Resources that no manifest declares are not compared again.
+        replanned="no more",
+    ),
+    "refusals": Guard(
+        limit=GuardLimit(count=0),
+        meaning="The plan has calls that the service may refuse. Review them, then",
+        listed_by=("refusal/in-use",),
+    ),
+    "answers": Guard(
+        limit=GuardLimit(count=0),
+        meaning="The plan deletes the answers of more people than the guard allows. Review them, then",
+        listed_by=("custom-field/answers-lost", "custom-field/answers-unknown"),
+        counted="the answers of {people}",
+        unknown="the answers of an unknown number of people",
+        replanned="same",
+        takes=True,
+    ),
+    "updates": Guard(
+        limit=GuardLimit(count=200, share=0.30),
+        meaning="The plan changes more resources than the guard allows. Review them, then",
+        # A creation that was begun counts as an update, so what is left after a run may count more.
+        replanned="same",
+    ),
+    "people": Guard(
+        limit=GuardLimit(count=20, share=0.10),
+        meaning="More people lose content, or a part of its window, than the guard allows. Review them, then",
+        counted="{people} {lose} content or a part of its window",
+        unknown="the number of people who lose content is not known",
+        share="{total:,} of the {all_people} who have {of} {lose} it",
+    ),
+    "mandatory": Guard(
+        limit=GuardLimit(count=500, share=0.50),
+        meaning="Content becomes mandatory for more people than the guard allows. Review them, then",
+        counted="content becomes mandatory for {people}",
+        unknown="the number of people who get mandatory content is not known",
+        share="content becomes mandatory for {total:,} of {size:,} active people",
+        more_than_all="content becomes mandatory for {people}, new accounts among them; {size:,} are active",
+    ),
 }
-"""Guard → its limit where no project file sets one, in the order in which guards are shown."""
-GUARDS: Final = tuple(_LIMITS)
+"""The guards by name, in the order in which they are shown."""
+GUARDS: Final = tuple(GUARD_TABLE)
 
 
 class GuardLimits(Struct, frozen=True, kw_only=True):
@@ -57,7 +126,9 @@ class GuardLimits(Struct, frozen=True, kw_only=True):
     min_admins: how many administrators must remain after a plan that revokes administrator rights.
     """
 
-    limits: Mapping[str, GuardLimit | None] = field(default_factory=_LIMITS.copy)
+    limits: Mapping[str, GuardLimit | None] = field(
+        default_factory=lambda: {name: guard.limit for name, guard in GUARD_TABLE.items()}
+    )
     protect: tuple[tuple[str, ...], ...] = ()
     min_admins: int = 2
 
@@ -90,7 +161,7 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     parsed = []
     for text in texts:
         guard, _, number = text.partition("=")
-        unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
+        unknown = number == UNKNOWN and guard in GUARDS and GUARD_TABLE[guard].unknown is not None
         if guard not in GUARDS and number:
             from lmsconf.model.names import did_you_mean  # only for a mistake
 

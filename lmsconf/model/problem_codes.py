@@ -15,11 +15,13 @@ from msgspec import Struct
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
+from lmsconf.model.policy import GUARD_TABLE
 
 # ruff: noqa: E501  # one line a code reads best
 
 
-MEANINGS: Final[Mapping[str, str]] = {
+_MEANINGS: Final = {
+    **{f"guard/{name}": f"{guard.meaning} `--allow {name}=N`." for name, guard in GUARD_TABLE.items()},
     "absent/claimed": "An entry under `absent` names a resource that a declaration claims by `id:` or `previously:`. Delete one of the two entries.",
     "absent/expired": "The `until` date of an entry under `absent` is over. Delete the entry, or set a later date.",
     "absent/look-alike": "A name under `absent` is not live, and a live name looks the same or differs in case or spaces. Write the live name if it is the one to delete.",
@@ -98,15 +100,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "for_each/too-many": "`for_each` would expand to too many values. Write shorter lists, or split the project.",
     "for_each/unused": "The entry does not use a name of its `for_each`, so every copy would be the same.",
     "git/failed": "git could not be run, or refused to read the repository.",
-    "guard/answers": "The plan deletes the answers of more people than the guard allows. Review them, then `--allow answers=N`.",
-    "guard/deletes": "The plan deletes more resources than the guard allows. Review them, then `--allow deletes=N`.",
-    "guard/mandatory": "Content becomes mandatory for more people than the guard allows. Review them, then `--allow mandatory=N`.",
-    "guard/people": "More people lose content, or a part of its window, than the guard allows. Review them, then `--allow people=N`.",
     "guard/possible-rename": "A resource would be created beside a deleted or unmanaged one with the same content. If it is a rename, add the `previously:` line of the hint.",
-    "guard/recreates": "The plan may delete and create what is a rename. Declare `previously:`, or `--allow recreates=N`.",
-    "guard/refusals": "The plan has calls that the service may refuse. Review them, then `--allow refusals=N`.",
-    "guard/removals": "The plan removes more members, managers, choices, conditions or assignments than the guard allows. Review them, then `--allow removals=N`.",
-    "guard/updates": "The plan changes more resources than the guard allows. Review them, then `--allow updates=N`.",
     "identity/circle": "Names under `previously` form a cycle. Pin the ids instead.",
     "identity/left-alone": "A resource is declared or listed under `absent`, and `leave_alone` matches it. Remove the entry, or narrow the pattern.",
     "identity/live-twice": "Several live resources have this name. Declare the right one with its `id:`.",
@@ -301,6 +295,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "yaml/unknown-alias": "The file has no anchor of this name before the alias.",
     "yaml/unused-anchor": "No alias uses the anchor. If `&` is part of a name, put the name in quotes.",
 }
+MEANINGS: Final[Mapping[str, str]] = dict(sorted(_MEANINGS.items()))
 """Code → what it means and what to do, as a sentence or two."""
 
 _SAME: Final = {"project": "manifest", "sheet": "people"}
@@ -411,18 +406,12 @@ def _refusal(problem: Problem) -> Blocker:
     return Blocker(type=kind, name=problem.code, message=problem.message, hint=problem.hint)
 
 
-_EXPLAINED_BY: Final = {
-    "recreates": ("guard/possible-rename",),
-    "refusals": ("refusal/in-use",),
-    "answers": ("custom-field/answers-lost", "custom-field/answers-unknown"),
-}
-"""Guard → codes of the problems that list what it counted."""
 _LISTED: Final = 5
-"""How many of those a blocker's hint lists; each change lists all of its own."""
+"""How many of the problems that a guard counted a blocker's hint lists; each change lists all of its own."""
 
 
 def _guard(plan: Plan, guard: GuardResult) -> Blocker:
-    codes = _EXPLAINED_BY.get(guard.name, ())
+    codes = GUARD_TABLE[guard.name].listed_by if guard.name in GUARD_TABLE else ()
     told = [one for one in plan.all_problems if one.code in codes]
     listed = [f"{escape_invisible(one.message)}. {one.hint or ''}".rstrip() for one in told]
     more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []

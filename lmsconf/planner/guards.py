@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
@@ -22,14 +22,17 @@ from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import matches_patterns
-from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
-from lmsconf.model.policy import GUARDS, SMALL, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
-
-_UNKNOWN: Final = {
-    "answers": "the answers of an unknown number of people",
-    "people": "the number of people who lose content is not known",
-    "mandatory": "the number of people who get mandatory content is not known",
-}
+from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_taken
+from lmsconf.model.policy import (
+    GUARD_TABLE,
+    GUARDS,
+    SMALL,
+    UNKNOWN,
+    Consent,
+    GuardLimit,
+    GuardLimits,
+    stricter_limit,
+)
 
 
 def evaluate_guards(
@@ -57,13 +60,13 @@ def evaluate_guards(
 
 
 def _stops(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
-    return None if limit is None else _reason(name, limit, total_taken(measures), measures)
+    return None if limit is None else _reason(name, limit, total_taken(name, measures), measures)
 
 
 def _judge(
     name: str, limit: GuardLimit, measures: Sequence[GuardCount], consents: Sequence[Consent], under: str
 ) -> GuardResult:
-    counted = total_taken(measures)
+    counted = total_taken(name, measures)
     reason = _stops(name, limit, measures)
     consent = next((one for one in consents if one.guard == name and one.number == counted), None)
     shown: dict[str, Json] = {"count": limit.count}
@@ -80,23 +83,17 @@ def _judge(
     )
 
 
-def total_taken(measures: Sequence[GuardCount]) -> int | None:
-    """Return the sum of what was taken; None if a part is unknown."""
-    taken = [measure.taken for measure in measures if measure.counts]
-    return None if None in taken else sum(filter(None, taken))
-
-
 def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequence[GuardCount]) -> str | None:
     """Return why the guard trips, as text; None if it does not."""
     if counted is None:
-        return f"{_UNKNOWN[name]}, and the limit is {_shown(limit)}" if _shown(limit) else None
+        return f"{GUARD_TABLE[name].unknown}, and the limit is {_shown(limit)}" if _shown(limit) else None
     if limit.count is not None and counted > limit.count:
         return f"{counted_words(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
         if limit.share is None or measure.taken is None or measure.size < SMALL:
             continue
         if measure.taken / measure.size > limit.share:
-            return f"{_share(name, measure, measure.taken)}, and the limit is {limit.share * 100:g}%"
+            return f"{_share(name, measure.taken, measure)}, and the limit is {limit.share * 100:g}%"
     return None
 
 
@@ -107,17 +104,17 @@ def _shown(limit: GuardLimit) -> str:
     return "" if limit.share is None else f"{limit.share * 100:g}%"
 
 
-def _share(name: str, measure: GuardCount, taken: int) -> str:
+def _share(name: str, taken: int, measure: GuardCount) -> str:
     """`25 of 40 in members of group/Sales`."""
-    if name == "people":
-        loses = "loses" if taken == 1 else "lose"
-        return f"{taken:,} of the {count_people(measure.size)} who have {measure.of} {loses} it"
-    if name == "mandatory":
-        if taken > measure.size:
-            people = f"{count_people(taken)}, new accounts among them"
-            return f"content becomes mandatory for {people}; {measure.size:,} are active"
-        return f"content becomes mandatory for {taken:,} of {measure.size:,} active people"
-    return f"{taken:,} of {measure.size:,} in {measure.of}"
+    guard, size = GUARD_TABLE[name], measure.size
+    words = guard.more_than_all if guard.more_than_all and taken > size else guard.share
+    return words.format(size=size, all_people=count_people(size), of=measure.of, **_numbered(name, taken))
+
+
+def _numbered(name: str, total: int) -> dict[str, int | str]:
+    """Return what the sentences of a guard say of a total, by placeholder."""
+    lose, noun = ("loses", name[:-1]) if total == 1 else ("lose", name)
+    return {"total": total, "people": count_people(total), "lose": lose, "noun": noun}
 
 
 def has_share(limit: GuardLimit | None) -> bool:
@@ -145,13 +142,7 @@ def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int 
 
 def counted_words(name: str, total: int) -> str:
     """`214 removals`, `1 removal`."""
-    if name == "answers":
-        return f"the answers of {count_people(total)}"
-    if name == "people":
-        return f"{count_people(total)} {'loses' if total == 1 else 'lose'} content or a part of its window"
-    if name == "mandatory":
-        return f"content becomes mandatory for {count_people(total)}"
-    return f"{total:,} {name[:-1] if total == 1 else name}"
+    return GUARD_TABLE[name].counted.format(**_numbered(name, total))
 
 
 def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources, total_taken
 from lmsconf.model.problem_codes import allowances
 from lmsconf.render.plan_wording import count_list_changes
 from lmsconf.render.resource_wording import (
@@ -199,7 +199,7 @@ def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tup
 def count_removals(plan: Plan) -> int:
     """Return the number of removals as the guard `removals` counts them."""
     totals = [guard.total for guard in plan.guards if guard.name == "removals"]
-    return sum(filter(None, totals or (measure.taken for measure in plan.measures if measure.guard == "removals")))
+    return sum(filter(None, totals or [total_taken("removals", plan.measures)]))
 
 
 def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:

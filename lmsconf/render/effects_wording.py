@@ -26,7 +26,7 @@ from lmsconf.model.effects import (
     PersonEffect,
     PredictedTotals,
 )
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Change, Plan, total_taken
 from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
@@ -108,7 +108,7 @@ def effects_headline(plan: Plan) -> str:
     effects = plan.effects
     if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
         return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
-    sentence = totals_sentence(effects.totals, _required(plan))
+    sentence = totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
     if sentence == _NOBODYS and any(problem.code == "people/unarchived" for problem in plan.all_problems):
         return f"{_NOBODYS[:-1]}, but for accounts that the plan unarchives."
     return sentence
@@ -117,12 +117,6 @@ def effects_headline(plan: Plan) -> str:
 def tells_effects(plan: Plan) -> bool:
     """Whether a plan says anything about people: it changes something, or its effects were not computed."""
     return bool(plan.changes) or plan.effects.basis is Basis.OFF
-
-
-def _required(plan: Plan) -> int | None:
-    """Return for how many people a content becomes mandatory, new assignments included, as the guard counts them."""
-    counted = [measure.taken for measure in plan.measures if measure.guard == "mandatory" and measure.counts]
-    return None if None in counted else sum(filter(None, counted))
 
 
 def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str:
