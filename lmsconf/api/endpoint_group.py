@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec, Operation, Schema
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     PickedChoice,
@@ -136,9 +137,7 @@ LeftOut: TypeAlias = UnsetType
 Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 Values = Mapping[str, object]
-_EVERYONE: Final = "content-targets.everyone"
 _DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")
-_WINDOW: Final = ("startTime", "finishTime")
 _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
 """The keys of requests and responses whose values may be the id of the group of all users."""
 
@@ -187,8 +186,8 @@ class EndpointGroup:
         """
         validate_arguments(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        replaces = self._client.spec.behaviour("manual-groups.add.mode") == "replace"
-        size = max(len(ids), 1) if replaces else self._client.spec.integer_behaviour("manual-groups.add.batch")
+        replaces = self._client.spec.behaviour(ADD_MODE) == "replace"
+        size = max(len(ids), 1) if replaces else self._client.spec.integer_behaviour(BATCH)
         for start in range(0, max(len(ids), 1), size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
@@ -206,7 +205,7 @@ class EndpointGroup:
         Raises InvalidResponse for a page of known rows only, and if the number of rows differs from the service's
         total.
         """
-        limit = self._client.spec.integer_behaviour("paging.limit")
+        limit = self._client.spec.integer_behaviour(PAGE_SIZE)
         seen_ids: set[object] = set()
         skip, last = 0, None
         while True:
@@ -283,7 +282,7 @@ def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     if operation in _DESCRIBED and "description" in values and not values["description"]:
         values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
-        for name in _WINDOW:
+        for name in WINDOW:
             if name in values:
                 values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
     return cast("Values", _renamed(spec, operation, values, inward=False))
@@ -293,7 +292,7 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
     """Return one end of a visibility window in wire form; with time format `auto`, as given."""
     if value is None or value == "":
         return encode_cleared_time(spec.behaviour, name)
-    form = spec.behaviour("content-targets.time-format")
+    form = spec.behaviour(TIME_FORMAT)
     if form == "auto":
         return {name: cast("Json", value)}
     try:
@@ -304,8 +303,8 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
 
 def _renamed(spec: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
     """Translate the id of the group of all users, from wire to canonical if `inward`."""
-    everyone_id = spec.behaviour(_EVERYONE)
-    if everyone_id == EVERYONE or _EVERYONE not in spec[operation].dialect_keys:
+    everyone_id = spec.behaviour(EVERYONE_ID)
+    if everyone_id == EVERYONE or EVERYONE_ID not in spec[operation].dialect_keys:
         return value
     return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)))
 

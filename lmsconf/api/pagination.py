@@ -21,6 +21,7 @@ from lmsconf.api.response_limits import (
     pages_ahead,
 )
 from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
+from lmsconf.api.spec.dialect_keys import PAGE_SIZE
 from lmsconf.api.spec.operations import Schema, dialect_key_of
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.api_protocol import ListedRows, ListOperation
@@ -59,7 +60,7 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
         """Return the schema of a listing under the workspace's dialect."""
         return cls(
             listing=operation,
-            page_size=spec.integer_behaviour("paging.limit"),
+            page_size=spec.integer_behaviour(PAGE_SIZE),
             reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
             paged="skip" in spec[operation.name].query,
             reduce_row=reduce_row,

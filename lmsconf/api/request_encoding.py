@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from lmsconf.api.response_limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.retry import NOT_NOW, is_not_carried_out, seconds_of
 from lmsconf.api.spec import Operation
+from lmsconf.api.spec.dialect_keys import PAGE_SIZE
 from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
@@ -194,7 +195,6 @@ _LOOKED_AT = 64 * 1024
 _BETWEEN_WORDS = " \t\r\n\"'<>"
 _MISUNDERSTOOD = (400, 409, 422)
 """The statuses that a body with wrong names, or a wrongly assumed behaviour of the dialect, would get."""
-_PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are created in the workspace."
 _PERMISSION_HINT = "Check that the token may do this, and that the External API is enabled for the workspace."
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
@@ -323,7 +323,7 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
         return None
     if not request.writes:
         pages = "limit" in request.operation.query
-        return f"If the service returns smaller pages only, set this under `dialect:` ({_PAGES})." if pages else None
+        return f"If the service returns smaller pages only, set this under `dialect:` ({PAGE_SIZE})." if pages else None
     keys = ", ".join(request.operation.dialect_keys)
     return f"If the service uses other names, set them under `dialect:` ({keys})." if keys else None
 

@@ -215,7 +215,9 @@ def _open_journal(
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
-    retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
+    retention = Retention(
+        keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
+    )
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     if snapshot is not None and (number := count_destroyed(plan, snapshot)) > MOST_KEPT:
@@ -248,7 +250,9 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
     with hold_lock(settings.root, chosen.name):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not chosen.embedded:
-            wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.waiting_for_earlier_run)
+            wait_for_pending_writes(
+                settings.root, chosen.url, settings.policy.settle, notify=progress.waiting_for_earlier_run
+            )
         yield
 
 
@@ -260,7 +264,7 @@ def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress
         yield None
         return
     timing = WaitClock(tell=progress.waiting_for_lock)
-    locks = LockManager(workspace.connection, settle=workspace.settings.settle, timing=timing)
+    locks = LockManager(workspace.connection, settle=workspace.settings.policy.settle, timing=timing)
     try:
         with locks.hold(terms) as lease:
             yield lease.renew_before

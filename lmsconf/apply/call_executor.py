@@ -29,7 +29,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.assignment.steps import ON_EXISTING
+from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (
@@ -218,7 +218,7 @@ class CallExecutor:
             return missing
         if not refused.is_forbidden:
             is_update = call.address.kind == CONTENT_TARGET and call.address in self._updated
-            return refused.restated(Rejected, ON_EXISTING) if is_update else refused
+            return refused.restated(Rejected, HINT_ON_EXISTING) if is_update else refused
         if call.operation in REFUSED_IN_USE:
             try:
                 client.call(CUSTOM_FIELDS.name)

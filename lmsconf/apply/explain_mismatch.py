@@ -13,7 +13,15 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
+from lmsconf.api.spec.dialect_keys import (
+    ADD_MODE,
+    CLEAR_DESCRIPTION,
+    CLEAR_TIME,
+    METADATA_MODE,
+    ON_EXISTING,
+    TIME_FORMAT,
+    WHO_CAN_MANAGE,
+)
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.scheduler import RunResult
@@ -53,7 +61,6 @@ def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
 
 _SHOWN: Final = 3
 _MINUTE: Final = 60
-_CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
 _CREATED: Final = {
     "first_name": "users.create.firstName",
     "last_name": "users.create.lastName",
@@ -157,9 +164,9 @@ def _explained(left: _Left) -> _Explanation:
         and left.field.before is not None
         and left.field.after is None
     ):
-        return _Explanation({"users.update-metadata.mode": "merge"}, why="the service keeps what a call omits")
+        return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not left.field.after:
-        return _Explanation({_CLEAR_DESCRIPTION: "null" if left.behaviour(_CLEAR_DESCRIPTION) == "empty" else "empty"})
+        return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
     keys = {
         "users.create": _CREATED.get(path),
         "users.set-custom-archived-date": "users.set-custom-archived-date.date"

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from lmsconf import __version__
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.run_plan import execute
@@ -62,7 +63,6 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 if TYPE_CHECKING:
     from lmsconf.workspace.project_manifests import BaseManifests
 
-_TIME_FORMAT: Final = "content-targets.time-format"
 _SHOWN: Final = 5
 """How many reasons, or resources that the twin plans otherwise, are shown; the others are counted."""
 
@@ -162,10 +162,10 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
 
     `auto` means that of the service, which only its own times show.
     """
-    behaviour = ApiSpec(settings.dialect).behaviour(_TIME_FORMAT)
+    behaviour = ApiSpec(settings.dialect).behaviour(TIME_FORMAT)
     times = (time for listing in snapshot.listings.values() for row in listing.rows for time in _times(row))
     first = next(times, None) if behaviour == "auto" else None
-    return settings.dialect if first is None or not first.isdigit() else {**settings.dialect, _TIME_FORMAT: "epoch-ms"}
+    return settings.dialect if first is None or not first.isdigit() else {**settings.dialect, TIME_FORMAT: "epoch-ms"}
 
 
 def _times(row: object) -> Iterator[str]:

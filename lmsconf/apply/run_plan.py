@@ -53,7 +53,7 @@ Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 def _resolver(workspace: WorkspaceReader, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
     return AmbiguousWriteResolver(
         look=lambda address: _replan_alone(workspace, plan, address),
-        seconds=workspace.settings.settle,
+        seconds=workspace.settings.policy.settle,
         patience=_patience(workspace),
         timing=workspace.timing,
         again=again,
@@ -63,7 +63,7 @@ def _resolver(workspace: WorkspaceReader, plan: Plan, again: Begin) -> Ambiguous
 def _patience(workspace: WorkspaceReader) -> float:
     if workspace.patience is not None:
         return workspace.patience
-    return 0.0 if workspace.settings.workspace.embedded else workspace.settings.settle
+    return 0.0 if workspace.settings.workspace.embedded else workspace.settings.policy.settle
 
 
 def _replan_alone(workspace: WorkspaceReader, plan: Plan, address: Address) -> Plan:

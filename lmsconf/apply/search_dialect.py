@@ -17,7 +17,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import ON_EXISTING, TIME_FORMAT, Value, joint_values, likeliest, mentions
+from lmsconf.api.spec.dialect_keys import (
+    EVERYONE_ID,
+    ON_EXISTING,
+    TIME_FORMAT,
+    WHO_CAN_MANAGE,
+    Value,
+    joint_values,
+    likeliest,
+    mentions,
+)
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
@@ -31,9 +40,7 @@ if TYPE_CHECKING:
     from lmsconf.apply.scheduler import Learnt
     from lmsconf.workspace.reader import WorkspaceReader
 
-NOT_TRIED: Final = frozenset(
-    (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
-)
+NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
 _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""

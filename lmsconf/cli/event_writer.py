@@ -25,6 +25,7 @@ from lmsconf.cli.context import refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
+from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import Problem, Severity
@@ -139,10 +140,6 @@ def _incomplete(path: str, failure: str) -> Problem:
 
 _EVERY: Final = 1.0
 """Seconds between two events of the progress of a phase, and of a wait for what does not show yet."""
-_LIMIT_EVERY: Final = 60.0
-"""Seconds between two events of the same rate limit."""
-_SAME: Final = 2.0
-"""Seconds by which the end of one pause may differ from request to request."""
 _QUOTING: Final = frozenset({"problem", "note", "wait", "call_end", "blocked", "apply_summary"})
 """The types of events that may quote what the service answered."""
 
@@ -214,7 +211,7 @@ class EventWriter(CommandEvents):
     def _limited(self, limit: RateLimit) -> None:
         """Record a rate limit: at once, when the service asks for a longer pause, and once a minute."""
         resumes_at = limit.at + limit.resumes_in
-        if resumes_at <= self._resumes_at + _SAME and limit.at - self._limit_at < _LIMIT_EVERY:
+        if resumes_at <= self._resumes_at + SAME_PAUSE and limit.at - self._limit_at < LIMIT_EVERY:
             return
         self._limit_at, self._resumes_at = limit.at, resumes_at
         pause = f", which asks to wait {duration_in_words(limit.resumes_in)}" if limit.resumes_in > 0 else ""

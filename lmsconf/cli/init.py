@@ -188,7 +188,8 @@ def init(
     the project is still created.
     """
     from lmsconf import __version__
-    from lmsconf.project.templates import PROJECT_FILE, render_project_files
+    from lmsconf.manifest.file_set import PROJECT_FILE
+    from lmsconf.project.templates import render_project_files
 
     refuse_options(
         (
@@ -252,7 +253,7 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 
 def _write(target: Path, texts: Mapping[str, str]) -> None:
     """Write the files that do not exist yet, all or none. Raises LmsconfError if one cannot be written."""
-    from lmsconf.project.templates import MANIFESTS
+    from lmsconf.manifest.file_set import MANIFESTS
     from lmsconf.support.atomic_files import os_error_message
 
     manifests = target / MANIFESTS

@@ -13,7 +13,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output import PLAN_FORMATS, Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.workspace_options import load_context_settings
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
 
 
-_FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
-
-
 @click.command(cls=Command)
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets expanded.")
-@output_options(_FORMATS, problems=_FORMATS[1:])
+@output_options(PLAN_FORMATS, problems=PLAN_FORMATS[1:])
 @click.pass_obj
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> None:
     """Check the manifests, without a connection.

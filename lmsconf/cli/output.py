@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Final, ParamSpec, TextIO
 
 import click
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lmsconf.render.size_limit import SizeLimit
 
 P = ParamSpec("P")
+PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
+"""The formats of a plan, and of the problems of manifests."""
 
 
 class Output:

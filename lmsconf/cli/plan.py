@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.events import CommandEvents
-from lmsconf.cli.output import Output, output_options, refuse_unwritable
+from lmsconf.cli.output import PLAN_FORMATS, Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.workspace_options import (
     apply_command_line,
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
-
-
-_FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 
 
 @click.command(cls=Command)
@@ -87,7 +84,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
-@output_options(_FORMATS, problems=_FORMATS[1:], pages=True)
+@output_options(PLAN_FORMATS, problems=PLAN_FORMATS[1:], pages=True)
 @events_option
 @click.pass_obj
 def plan(

@@ -106,15 +106,15 @@ _MANY = 50
 """The total below which `progress_lines` writes no count."""
 
 
-_EVERY: Final = 60.0
-"""Seconds between two lines about the same limit; a pause up to this long is not reported."""
+LIMIT_EVERY: Final = 60.0
+"""Seconds between two lines, or events, about the same limit; a pause up to this long is not reported."""
 _FIRST: Final = 15.0
 """Seconds under a limit before the first line: sooner, an estimate would say little."""
 _TELLING: Final = 10
 """Requests needed for an estimate."""
 _SETTLED: Final = 3.0
 """Seconds under a limit before requests count: responses to those sent before it still come in."""
-_SAME: Final = 2.0
+SAME_PAUSE: Final = 2.0
 """Seconds by which the end of one pause may differ from call to call."""
 
 
@@ -133,7 +133,7 @@ class LimitWording:
         if limit is None:
             self._begun = None
             return None
-        is_paused = limit.resumes_in > _EVERY or limit.at < self._resumes_at
+        is_paused = limit.resumes_in > LIMIT_EVERY or limit.at < self._resumes_at
         line = self._pause(limit) if is_paused else self._rate(progress, limit)
         if line is not None:
             self._told_at = limit.at
@@ -143,7 +143,7 @@ class LimitWording:
         """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
-        if resumes_at > self._resumes_at + _SAME:
+        if resumes_at > self._resumes_at + SAME_PAUSE:
             self._resumes_at, self._begun = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if self._is_due(limit.at):
@@ -164,7 +164,7 @@ class LimitWording:
         return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
 
     def _is_due(self, now: float) -> bool:
-        return self._told_at is None or now - self._told_at >= _EVERY
+        return self._told_at is None or now - self._told_at >= LIMIT_EVERY
 
 
 _bars: list[Progress] = []

@@ -313,7 +313,7 @@ def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects)
             subjects,
             accounts=settings.policy.create_people,
             now=_now(),
-            settle=settings.settle,
+            settle=settings.policy.settle,
             kept=kept,
             tell=write_stderr,
         ).run()

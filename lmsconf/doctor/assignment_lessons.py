@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.api.spec.dialect_keys import Value
+from lmsconf.api.spec.dialect_keys import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
 from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
@@ -15,12 +15,8 @@ from lmsconf.model.time_formats import format_request_time, parse_response_time,
 MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
-FORMAT: Final = "content-targets.time-format"
-EXISTING: Final = "content-targets.on-existing"
 PRECISION: Final = "content-targets.time-precision"
-CLEAR: Final = "content-targets.clear-time"
-EVERYONE: Final = "content-targets.everyone"
-KEYS: Final = (MANDATORY, START, FORMAT, PRECISION, FINISH, EXISTING, CLEAR, EVERYONE)
+KEYS: Final = (MANDATORY, START, TIME_FORMAT, PRECISION, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -44,10 +40,10 @@ class AssignmentLessons:
         """Probe all keys of assignments, names before behaviours."""
         self._client.try_candidates(MANDATORY, self._is_mandatory)
         self._client.try_candidates(START, self._is_start)
-        self._client.learn((FORMAT, PRECISION), self._formats)
+        self._client.learn((TIME_FORMAT, PRECISION), self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
-        self._client.learn((EXISTING,), self._existing)
-        self._client.learn((CLEAR,), self._clearing)
+        self._client.learn((ON_EXISTING,), self._existing)
+        self._client.learn((CLEAR_TIME,), self._clearing)
         self._scratch.delete_assignments(self._content, self._group)
         self._everyone()
 
@@ -60,7 +56,7 @@ class AssignmentLessons:
         """Probe the formats in which a time is accepted, and how exactly it is kept."""
         required(self._client.is_determined(START), "without the name of startTime no time can be sent")
         self._taken += [form for form in _FORMS if form not in self._taken and self._starts(form, {})]
-        self._client.try_candidates(FORMAT, self._is_form)
+        self._client.try_candidates(TIME_FORMAT, self._is_form)
         self._precision()
 
     def _is_start(self, value: Value) -> bool:
@@ -116,7 +112,7 @@ class AssignmentLessons:
         changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
         why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
         self._client.conclude(
-            EXISTING,
+            ON_EXISTING,
             (changed, "update", "a second POST changed the assignment"),
             (True, "recreate", f"a second POST did not change the assignment: {why}"),
         )
@@ -124,20 +120,24 @@ class AssignmentLessons:
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
         required(self._client.is_determined(START), "without the name of startTime there is nothing to clear")
-        value = self._client.first_working_value(CLEAR, self._clears)
-        why = self._client.failure_reason(CLEAR)
-        if value is None and self._client.spec.behaviour(EXISTING) == "update" and self._client.is_determined(EXISTING):
+        value = self._client.first_working_value(CLEAR_TIME, self._clears)
+        why = self._client.failure_reason(CLEAR_TIME)
+        if (
+            value is None
+            and self._client.spec.behaviour(ON_EXISTING) == "update"
+            and self._client.is_determined(ON_EXISTING)
+        ):
             self._client.revise_value(
-                EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
+                ON_EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
             )
-            value = self._client.first_working_value(CLEAR, self._clears)
-        self._client.conclude(CLEAR, (value is None, None, why), (True, value, SEEN))
+            value = self._client.first_working_value(CLEAR_TIME, self._clears)
+        self._client.conclude(CLEAR_TIME, (value is None, None, why), (True, value, SEEN))
 
     def _everyone(self) -> None:
         """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
-        id = self._client.project_spec.behaviour(EVERYONE)
+        id = self._client.project_spec.behaviour(EVERYONE_ID)
         self._client.conclude(
-            EVERYONE,
+            EVERYONE_ID,
             (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
             (True, None, f"the content has no assignment to {id}, and none is made for a try"),
         )
@@ -147,7 +147,7 @@ class AssignmentLessons:
         if row is None or row.start is None:
             return False
         fields = {"mandatory": False, **_CLEARING[value]}
-        if self._client.spec.behaviour(EXISTING) == "recreate":
+        if self._client.spec.behaviour(ON_EXISTING) == "recreate":
             self._scratch.delete_assignments(self._content, self._group)
         sent = self._post(fields)
         rows = self._rows()

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import assumed_keys
+from lmsconf.api.spec.dialect_keys import PAGE_SIZE, assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
@@ -94,7 +94,7 @@ def run_read_only_checks(
         findings.insert(0, connection_result)
         findings += [
             watch.finding(),
-            check_page_size(measure_page_sizes(reader, spec.integer_behaviour(PAGES))),
+            check_page_size(measure_page_sizes(reader, spec.integer_behaviour(PAGE_SIZE))),
             *_names(reader),
         ]
     except ApiError as error:
@@ -254,8 +254,6 @@ def _days(left: timedelta) -> str:
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""
 _SMALLER: Final = (50, 25, 20, 10, 5)
-PAGES: Final = "paging.limit"
-"""The key of the page size that is asked for."""
 _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
@@ -291,7 +289,7 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     unknown = "no listing is longer than a page, so the largest page size is not known"
     return _first_result(
         "pages",
-        (short, health, message, f"Set under `dialect:` {PAGES}: {most}"),
+        (short, health, message, f"Set under `dialect:` {PAGE_SIZE}: {most}"),
         (not operations, Health.UNKNOWN, unknown, None),
         (True, Health.OK, f"{', '.join(operations)}: whole pages of {most}", None),
     )

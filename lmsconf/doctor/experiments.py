@@ -7,12 +7,23 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS
+from lmsconf.api.spec.dialect_keys import (
+    ADD_MODE,
+    BATCH,
+    CLEAR_DESCRIPTION,
+    CLEAR_TIME,
+    EVERYONE_ID,
+    MANAGED_GROUPS,
+    METADATA_MODE,
+    ON_EXISTING,
+    PAGE_SIZE,
+    TIME_FORMAT,
+    WHO_CAN_MANAGE,
+)
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
 from lmsconf.doctor import assignment_lessons as assignment
 from lmsconf.doctor import field_and_group_lessons as scratch
 from lmsconf.doctor import person_lessons as person
-from lmsconf.doctor.checks import PAGES
 from lmsconf.doctor.person_backup import DATE
 
 _PERSON: Final = "a scratch account, or the first person of --user"
@@ -28,7 +39,9 @@ class Experiment(Struct, frozen=True):
 
 
 EXPERIMENTS: Final[Mapping[str, Experiment]] = {
-    PAGES: Experiment("a longer page of each listing is asked for, and its rows are counted", "more rows than a page"),
+    PAGE_SIZE: Experiment(
+        "a longer page of each listing is asked for, and its rows are counted", "more rows than a page"
+    ),
     scratch.RENAME: Experiment("a scratch group is renamed, each time to another name, and read back"),
     assignment.MANDATORY: Experiment(
         "the content is assigned to a scratch group as mandatory and as optional, and read back", "--content"
@@ -36,20 +49,20 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     assignment.START: Experiment(
         "the content is assigned to a scratch group with a start, in each format, and read back", "--content"
     ),
-    assignment.FORMAT: Experiment("a start is sent in each format and read back", "--content"),
+    TIME_FORMAT: Experiment("a start is sent in each format and read back", "--content"),
     assignment.PRECISION: Experiment("a start with 37 seconds is sent and read back", "--content"),
     assignment.FINISH: Experiment(
         "the content is assigned to a scratch group with an end, in each format taken, and read back", "--content"
     ),
-    assignment.EXISTING: Experiment(
+    ON_EXISTING: Experiment(
         "the content is assigned to the same scratch group again with another value, and read back", "--content"
     ),
-    assignment.CLEAR: Experiment("an assignment with a start is changed to one without, and read back", "--content"),
-    assignment.EVERYONE: Experiment(
+    CLEAR_TIME: Experiment("an assignment with a start is changed to one without, and read back", "--content"),
+    EVERYONE_ID: Experiment(
         "the assignments of the content are read: nothing is assigned to everyone for a try",
         "--content that is assigned to everyone",
     ),
-    scratch.DESCRIPTION: Experiment(
+    CLEAR_DESCRIPTION: Experiment(
         "a scratch field with a description is replaced by one without, and read back", "a free custom field"
     ),
     scratch.IN_USE: Experiment(
@@ -66,7 +79,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         _ACCOUNTS,
     ),
     DATE: Experiment("an archive date more than nine years ahead is set, read back, and restored", _PERSON),
-    person.MODE: Experiment("the metadata is sent without one of its keys, read back, and restored", _PERSON),
+    METADATA_MODE: Experiment("the metadata is sent without one of its keys, read back, and restored", _PERSON),
     WRAPPER: Experiment("a scratch field is answered under each key, and read back", _PERSON),
     person.VALUES["CHOICE"]: Experiment(_ANSWERED.format("CHOICE"), _PERSON),
     person.VALUES["MULTI_SELECT"]: Experiment(_ANSWERED.format("MULTI_SELECT"), _PERSON),
@@ -83,7 +96,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     },
     scratch.MEMBERS: Experiment("the person is added to a scratch group, read back, and removed", "--user"),
     scratch.MANAGERS: Experiment("the person is made manager of a scratch group, read back, and removed", "--user"),
-    scratch.CAN_MANAGE: Experiment(
+    WHO_CAN_MANAGE: Experiment(
         "somebody without the manager right is made manager of a scratch group, and read back; if that is refused, "
         "somebody with it is",
         "--user without the right, and with it if that is refused",

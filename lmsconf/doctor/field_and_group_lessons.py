@@ -14,15 +14,14 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, CLEAR_DESCRIPTION, MANAGED_GROUPS, WHO_CAN_MANAGE, Value
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
-DESCRIPTION: Final = "custom-fields.clear-description"
 IN_USE: Final = "custom-fields.in-use"
-FIELD_KEYS: Final = (DESCRIPTION, IN_USE)
+FIELD_KEYS: Final = (CLEAR_DESCRIPTION, IN_USE)
 _TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
 _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
@@ -48,8 +47,8 @@ class _FieldLessons:
     def learn(self) -> None:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
-            self._client.try_candidates(DESCRIPTION, self._clears)
-        self._client.record_undetermined((DESCRIPTION,), "the scratch field did not get a description")
+            self._client.try_candidates(CLEAR_DESCRIPTION, self._clears)
+        self._client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
         self._in_use()
 
     def _clears(self, value: Value) -> bool:
@@ -105,8 +104,7 @@ class _FieldLessons:
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
-CAN_MANAGE: Final = "manual-groups.who-can-manage"
-LIST_KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, MANAGED_GROUPS, BATCH, ADD_MODE)
+LIST_KEYS: Final = (MEMBERS, MANAGERS, WHO_CAN_MANAGE, MANAGED_GROUPS, BATCH, ADD_MODE)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -200,7 +198,7 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
     )
     is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
     client.conclude(
-        CAN_MANAGE,
+        WHO_CAN_MANAGE,
         (value is None, None, "nobody could be made manager"),
         (lacking is None, None, "the person tried may manage in any case; name somebody without the manager right"),
         (is_refused, "with-right", "refused without the manager right, and accepted with it"),

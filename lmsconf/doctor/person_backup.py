@@ -30,6 +30,7 @@ from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
+from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.folders import read_own_file, write_own_file
@@ -38,7 +39,6 @@ DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
 """How far ahead the archive dates of a probe are."""
 _MOST_TRIES: Final = 300
-_RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
 _PARTS: Final = {"rights": "rights", "date": "archive date", "metadata": "metadata", "answers": "answers"}
 """The fields of a PersonBackup that a probe may change, as messages call them."""
@@ -68,7 +68,7 @@ class PersonBackup(Struct, frozen=True):
             id=person,
             email=str(user.get("email") or person),
             archived=user.get("archivedAt") is not None,
-            rights={right: bool(user.get(right)) for right in _RIGHTS},
+            rights={right: bool(user.get(right)) for right in RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in members(metadata).items()},
             answers=answers if is_repeatable else None,
@@ -115,7 +115,7 @@ class PersonBackup(Struct, frozen=True):
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
         was, now = self.rights, self.retake(client)
-        lost = [right for right in _RIGHTS if now.rights[right] is not was[right]]
+        lost = [right for right in RIGHTS if now.rights[right] is not was[right]]
         for right in lost:
             path = {"userId": self.id, "endow": str(was[right]).lower()}
             client.send(f"user-access.make-{right}", path=path)

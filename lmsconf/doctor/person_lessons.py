@@ -16,7 +16,7 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.dialect_keys import METADATA_MODE, Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
 from lmsconf.api.spec.value_encoding import (
     NEVER_CLEARED,
@@ -132,14 +132,13 @@ class AccountLessons:
         return shown if all(shown.get(name) == fields[name] for name in compared) else None
 
 
-MODE: Final = "users.update-metadata.mode"
 _TYPES: Final = ("TEXT", "CHOICE", "MULTI_SELECT")
 VALUES: Final = {type: answer_value_key(type) for type in _TYPES}
 """Type of a field → the key for how an answer to it is written."""
 CLEARING: Final = {type: clear_answer_key(type) for type in _TYPES}
 """Type of a field → the key for clearing an answer to it."""
 ANSWER_KEYS: Final = (WRAPPER, *VALUES.values(), OMITTED, *CLEARING.values())
-KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
+KEYS: Final = (DATE, METADATA_MODE, *ANSWER_KEYS)
 _NOTE: Final = "probe"
 _OMIT: Final = "omit"
 
@@ -200,7 +199,7 @@ class PersonLessons:
         after = self._person.retake(self._client).metadata
         self._person.restore_metadata(self._client)
         self._client.conclude(
-            MODE,
+            METADATA_MODE,
             (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),
             (first in after, "merge", "what was omitted was kept"),
             (True, "replace", "what was omitted was removed"),

@@ -10,10 +10,11 @@ from functools import partial
 
 from msgspec import Struct
 
+from lmsconf.api.spec.dialect_keys import METADATA_MODE, PAGE_SIZE
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.assignment_lessons import AssignmentLessons
-from lmsconf.doctor.checks import MOST, PAGES, common_page_size, measure_page_sizes
+from lmsconf.doctor.checks import MOST, common_page_size, measure_page_sizes
 from lmsconf.doctor.field_and_group_lessons import (
     FIELD_KEYS,
     LIST_KEYS,
@@ -24,7 +25,7 @@ from lmsconf.doctor.field_and_group_lessons import (
     probe_rename_key,
 )
 from lmsconf.doctor.person_backup import DATE, KeptPeople, PersonBackup
-from lmsconf.doctor.person_lessons import ACCOUNT_KEYS, ANSWER_KEYS, MODE, AccountLessons, PersonLessons
+from lmsconf.doctor.person_lessons import ACCOUNT_KEYS, ANSWER_KEYS, AccountLessons, PersonLessons
 from lmsconf.doctor.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.doctor.trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
@@ -107,10 +108,10 @@ class ProbeRun:
 
     def _learn_pages(self) -> None:
         """Run first, because every listing is read in pages. Needs no scratch object."""
-        requested = max(MOST, self._client.spec.integer_behaviour(PAGES))
+        requested = max(MOST, self._client.spec.integer_behaviour(PAGE_SIZE))
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
         reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
-        self._client.conclude(PAGES, (True, most, reason))
+        self._client.conclude(PAGE_SIZE, (True, most, reason))
 
     def _look_up(self) -> None:
         """Find the ids of the people and the content."""
@@ -169,7 +170,7 @@ class ProbeRun:
             keep=self._keep,
         )
         self._guarded((DATE,), on_person.probe_archive_date)
-        self._guarded((MODE,), on_person.probe_metadata_mode)
+        self._guarded((METADATA_MODE,), on_person.probe_metadata_mode)
         self._guarded(ANSWER_KEYS, on_person.probe_answers)
 
     def _create_accounts(self) -> None:

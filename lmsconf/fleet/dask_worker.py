@@ -23,11 +23,10 @@ from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.fleet.worker import is_interrupted, task_process
-from lmsconf.manifest.file_set import ManifestFileReader
+from lmsconf.manifest.file_set import MANIFESTS, ManifestFileReader
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
-from lmsconf.project.settings import DEFAULT_MANIFESTS
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.atomic_files import read_text, write_atomically
 
@@ -179,7 +178,7 @@ class ProjectDigests:
         values = self._project.pattern_values(workspace)
         named = [expand_pattern(name, values) for name in self._project.folders(workspace)]
         files = tuple(sorted({FILE, self._project.places.at("workspaces", workspace, "url").file}))
-        folders = tuple(named or [DEFAULT_MANIFESTS])
+        folders = tuple(named or [MANIFESTS])
         return ProjectDigest(
             files=files, folders=folders, settings=self._digest(files), manifests=self._digest(folders)
         )

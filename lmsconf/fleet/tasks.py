@@ -302,7 +302,7 @@ def apply_again(
     has_journals: whether the journals of all earlier attempts are here; then only as long as they need is waited.
     """
     if not has_journals and not settings.workspace.embedded:
-        time.sleep(settings.settle)
+        time.sleep(settings.policy.settle)
     digest, left = plan_digest(plan), 0
 
     def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
@@ -325,7 +325,7 @@ def apply_again(
 def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions) -> ApplyReport:
     """Apply as soon as the locks of the dead attempt are free. Raises what `apply_safely` raises."""
     lease = 0.0 if settings.lock is None else settings.lock.lease + CLOCKS_DIFFER
-    end = time.monotonic() + max(lease, settings.settle) + _AGAIN_AFTER
+    end = time.monotonic() + max(lease, settings.policy.settle) + _AGAIN_AFTER
     while True:
         try:
             return apply_safely(settings, source, options, ApplyProgress())[0]

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
+from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.whole_schema import ABSENT, manifest_schema, written_out_schema
 from lmsconf.model.canonical_json import Json
@@ -22,10 +23,9 @@ LINTS: Final = "lint"
 CODES: Final = "codes"
 MANIFEST: Final = "manifest"
 PROJECT: Final = "project"
-_PROJECT_FILE: Final = "lmsconf.yaml"
 _PROJECT_SCHEMA: Final = "project.schema.json"
 _A_MANIFEST: Final = "a manifest: any of these sections, each a list, in any number of files"
-_OF_PROJECT: Final = f"key of {_PROJECT_FILE}: "
+_OF_PROJECT: Final = f"key of {PROJECT_FILE}: "
 _WORDS: Final = {
     "string": "text",
     "boolean": "true or false",
@@ -82,7 +82,7 @@ def explain(key_path: str) -> KeyExplanation:
     if key_path in ("", MANIFEST):
         keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
         return KeyExplanation(path="", type=_A_MANIFEST, meaning="", keys=keys)
-    if key_path in (PROJECT, _PROJECT_FILE):
+    if key_path in (PROJECT, PROJECT_FILE):
         return KeyExplanation(
             path=PROJECT,
             type="the project file lmsconf.yaml",

@@ -37,7 +37,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import casefold_name, nearest_email, nearest_name
+from lmsconf.model.names import LONG, casefold_name, nearest_email, nearest_name
 from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -45,7 +45,6 @@ _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
 _FEW: Final = 0.65
 _CLOSE: Final = 0.85
 _ENOUGH: Final = 0.75
-_LONG: Final = 200
 _GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
 _AGAINST: Final = frozenset(
     ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
@@ -187,7 +186,7 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
     import difflib  # only a mistyped key needs it
 
-    if len(word) > _LONG:
+    if len(word) > LONG:
         return []
     word_look = casefold_name(word)
     by_look = {casefold_name(other): other for other in known}

@@ -30,9 +30,9 @@ _ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200
 
 LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
-_LONG = 200
-_NEAR_EMAILS = 5
+LONG: Final = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
+_NEAR_EMAILS = 5
 _HIGHEST = 30
 """The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
 LOOKALIKES = str.maketrans(
@@ -60,7 +60,7 @@ def _visible(match: re.Match[str]) -> str:
 
 def normalize_name(name: str) -> str:
     """Return the form in which names are compared: NFC, case and blanks unchanged."""
-    if name.isascii() or (len(name) > _LONG and _piles_up(name)):
+    if name.isascii() or (len(name) > LONG and _piles_up(name)):
         return name
     return unicodedata.normalize("NFC", name)
 
@@ -86,7 +86,7 @@ def confusable_skeleton(name: str) -> str:
     It ignores case, Cyrillic and Greek look-alikes of Latin letters, wide and ligated forms, invisible characters and
     repeated blanks.
     """
-    if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
+    if not name.isascii() and not (len(name) > LONG and _piles_up(name)):
         visible = (char for char in unicodedata.normalize("NFKC", name) if not is_unseen(char))
         name = "".join(visible).translate(LOOKALIKES)
     return " ".join(name.split()).casefold()
@@ -131,7 +131,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
     """Return the known names similar to `name`, the most similar first; none for a very long name."""
-    if len(name) > _LONG:
+    if len(name) > LONG:
         return []
     import difflib  # only a mistyped name needs it
 

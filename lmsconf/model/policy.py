@@ -21,6 +21,10 @@ from lmsconf.model.plan import SettingChange
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
 
+SETTLE: Final = 30.0
+"""Seconds to look for the effect of a write whose response was lost, where no project file sets them."""
+VALID_FOR: Final = timedelta(days=7)
+"""How long a plan can be applied, where no project file sets it."""
 UNKNOWN: Final = "unknown"
 """The number of a consent to an unknown total: `answers=unknown`."""
 
@@ -208,8 +212,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     skip_unknown: bool = False
     create_people: bool = False
     ignore: tuple[str, ...] = ()
-    settle: float = 30.0
-    valid_for: timedelta = timedelta(days=7)
+    settle: float = SETTLE
+    valid_for: timedelta = VALID_FOR
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -275,7 +279,7 @@ DEFAULTS: Final[Mapping[str, Json]] = {
     "guards.min_admins": _DEFAULT.min_admins,
     "people.unknown": "error",
     "people.create": False,
-    "settle": 30.0,
+    "settle": SETTLE,
     **{code: rule.level.value for code, rule in RULES.items()},
 }
 """Path → default of each setting that every plan reports where it is weaker than the default."""

@@ -13,11 +13,12 @@ from typing import Final, cast
 from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, problem_found, shorten
+from lmsconf.manifest.file_set import MANIFESTS
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
-from lmsconf.model.policy import Policy
+from lmsconf.model.policy import SETTLE, VALID_FOR, Policy
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import (
@@ -75,7 +76,6 @@ def _foreign(folder: Path) -> str | None:
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"
 
 
-DEFAULT_MANIFESTS: Final = "manifests"
 _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -115,7 +115,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     workspaces   the names of all workspaces in the project file
     policy       the planner's settings, consents of `allow:` included; the caller adds those of `--allow`
     dialect_at   the source location of each key of the dialect
-    settle       seconds to look for the effect of a write whose response was lost
     lock         the terms of the lock in the workspace; None: no lock
     kept_runs    how many runs of a workspace are kept in `.lmsconf/runs`
     problems     warnings and notes about the project file itself
@@ -132,7 +131,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     policy: Policy
     dialect: Mapping[str, str | int]
     variables: Mapping[str, Json]
-    settle: float
     lock: LockSettings | None
     kept_runs: int
     problems: tuple[Problem, ...]
@@ -205,7 +203,6 @@ def settings_of(
         policy=policy,
         dialect=cast("dict[str, str | int]", project.merged_mapping("dialect", chosen.name)),
         variables=project.variables(chosen.name),
-        settle=policy.settle,
         lock=_lock(project, environ),
         kept_runs=kept_runs,
         problems=(*filter(None, [unsafe]), *project.notes),
@@ -228,7 +225,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     a folder inside another one, whose manifests would be read twice.
     """
     values = project.pattern_values(workspace)
-    names = [expand_pattern(name, values) for name in project.folders(workspace)] or [DEFAULT_MANIFESTS]
+    names = [expand_pattern(name, values) for name in project.folders(workspace)] or [MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
     problems = []
     for name in names:
@@ -273,9 +270,9 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         skip_unknown=project.mapping_at("people").get("unknown") == "skip",
         create_people=project.mapping_at("people").get("create") is True,
         ignore=tuple(one.pattern for one in project.drift_ignores(workspace)),
-        settle=_seconds(str(project.body.get("settle", "30s"))),
+        settle=_seconds(str(project.body.get("settle", f"{SETTLE:g}s"))),
         lints=project.lints(workspace, today),
-        valid_for=timedelta(seconds=_seconds(str(project.mapping_at("plans").get("valid_for", "7d")))),
+        valid_for=timedelta(seconds=_seconds(str(project.mapping_at("plans").get("valid_for", f"{VALID_FOR.days}d")))),
     )
 
 

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
 from lmsconf.support.folders import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
@@ -70,8 +71,6 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
         yield path
 
 
-PROJECT_FILE: Final = "lmsconf.yaml"
-MANIFESTS: Final = "manifests"
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 SANDBOX: Final = "sandbox:workspace.db"

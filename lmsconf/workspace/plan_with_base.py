@@ -21,6 +21,7 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.file_set import MANIFESTS
 from lmsconf.model.api_protocol import Report
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DesiredResource, Manifests
@@ -34,7 +35,7 @@ from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.read.needed_listings import merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
-from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
+from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
@@ -233,7 +234,7 @@ def default_settings_by_path(policy: Policy) -> dict[str, Json]:
     """The same for an empty project file; workspace and date are the policy's."""
     bare = Policy(workspace=policy.workspace, today=policy.today)
     shared: dict[str, Json] = {"runs.keep": DEFAULT_KEPT_RUNS, "waves": [], "max_failures": 0}
-    return {**_of_policy(bare), **shared, "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}
+    return {**_of_policy(bare), **shared, "ignore": [], "lock": False, "manifests": Path(MANIFESTS).as_posix()}
 
 
 def _of_policy(policy: Policy) -> dict[str, Json]:

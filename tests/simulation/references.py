@@ -370,7 +370,7 @@ def scene(name: str) -> ReferenceApply:
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
         timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
-        patience=settings.settle,
+        patience=settings.policy.settle,
     )
     network.reset(Calm())
     plan = workspace.plan(manifests, settings.policy)

@@ -133,7 +133,7 @@ class _Play:
         wait_for_pending_writes(
             self.root,
             workspace.connection.url,
-            workspace.settings.settle,
+            workspace.settings.policy.settle,
             notify=self.said.append,
             clock=workspace.clock,
             sleep=clock.sleep,

@@ -250,7 +250,7 @@ class ServedWorkspace:
     def converges(self) -> bool:
         """One more run, as anybody would start it; whether there is nothing left to do then."""
         settings = load_settings(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
-        wait_for_pending_writes(self.root, settings.workspace.url, settings.settle, notify=lambda text: None)
+        wait_for_pending_writes(self.root, settings.workspace.url, settings.policy.settle, notify=lambda text: None)
         with Connection(settings) as connection:
             workspace = WorkspaceReader(settings=settings, connection=connection)
             manifests = load_manifests(settings)

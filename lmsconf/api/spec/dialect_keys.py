@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, product
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
@@ -39,21 +39,25 @@ CLEAR_TIME: Final = "content-targets.clear-time"
 """What opens an end of an assignment's window."""
 TIME_FORMAT: Final = "content-targets.time-format"
 """How times are written in the body of an assignment."""
-_NEVER_SENT: Final = frozenset(
+CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
+"""What clears the description of a custom field."""
+EVERYONE_ID: Final = "content-targets.everyone"
+"""The id of the group of all users."""
+METADATA_MODE: Final = "users.update-metadata.mode"
+"""Whether a call changes the metadata that it names, or replaces all."""
+PAGE_SIZE: Final = "paging.limit"
+"""How many rows of a listing are asked for at a time."""
+_NOT_ASSUMED: Final = frozenset(
     (
+        # Optional body fields that manifests never set.
         "manual-groups.create.memberIds",
         "manual-groups.create.managerIds",
         "content-targets.create.purchaseMetadata",
+        # What plans take from the live members of smart groups, whatever the dialect says.
+        "smart-groups.system-condition.alone",
+        "smart-groups.system-condition.with-choices",
     )
 )
-"""Optional body fields that manifests never set."""
-_SHOWN_BY_MEMBERS: Final = frozenset(
-    ("smart-groups.system-condition.alone", "smart-groups.system-condition.with-choices")
-)
-"""What plans take from the live members of smart groups, whatever the dialect says."""
-_OF_READING: Final = frozenset(("paging.limit",))
-_OF_WHAT_IS_THERE: Final = frozenset((ADD_MODE, ON_EXISTING))
-"""What a call does with what it finds: nothing rests on it where there is nothing yet."""
 Body = Mapping[object, object]
 """The body of a request, with canonical names."""
 
@@ -63,7 +67,7 @@ def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[s
     dependents: dict[str, list[str]] = {}
     for operation in spec.operations:
         for key in spec[operation].dialect_keys if operation in operations else ():
-            if key not in _NEVER_SENT | _SHOWN_BY_MEMBERS:
+            if key not in _NOT_ASSUMED:
                 dependents.setdefault(key, []).append(operation)
     return dependents
 
@@ -78,17 +82,19 @@ def assumed_keys_of_call(
     """
     names = load_api_description().names
     canonical = cast("Body", spec[operation].request_names.from_wire(body) if isinstance(body, Mapping) else {})
+    call = _Call(spec, path, canonical, finds_nothing)
     for key in spec[operation].dialect_keys:
-        if key in names:
-            is_relied_on = _has_name(body, spec.behaviour(key))
-        elif finds_nothing and key in _OF_WHAT_IS_THERE:
-            is_relied_on = False
-        elif key == MANAGED_GROUPS:
-            is_relied_on = path.endswith("/false")
-        else:
-            is_relied_on = key not in _OF_READING and (key not in _MATTERS or _MATTERS[key](spec, canonical))
-        if is_relied_on:
+        if _has_name(body, spec.behaviour(key)) if key in names else key not in _MATTERS or _MATTERS[key](call):
             yield key
+
+
+class _Call(NamedTuple):
+    """A call, as `assumed_keys_of_call` takes it; the names of its body are canonical."""
+
+    spec: ApiSpec
+    path: str
+    body: Body
+    finds_nothing: bool
 
 
 def _has_name(body: object, name: str) -> bool:
@@ -97,10 +103,11 @@ def _has_name(body: object, name: str) -> bool:
     return isinstance(body, list | tuple) and any(_has_name(part, name) for part in body)
 
 
-def _answers_in_form(type: str, spec: ApiSpec, body: Body) -> bool:
+def _answers_in_form(type: str, call: _Call) -> bool:
     """Whether an answer has the form of one to a field of that type: types may share a form."""
-    form = _form(encode_answer(spec.behaviour, type, "x" if type == "TEXT" else [PickedChoice("x", "x")]))
-    return any(answer and _form(answer) == form for answer in answers_in_body(spec.behaviour, body).values())
+    behaviour = call.spec.behaviour
+    form = _form(encode_answer(behaviour, type, "x" if type == "TEXT" else [PickedChoice("x", "x")]))
+    return any(answer and _form(answer) == form for answer in answers_in_body(behaviour, call.body).values())
 
 
 def _form(value: object) -> object:
@@ -109,52 +116,58 @@ def _form(value: object) -> object:
     return [_form(part) for part in value[:1]] if isinstance(value, list) else None
 
 
-def _clears(type: str, spec: ApiSpec, body: Body) -> bool:
+def _clears(type: str, call: _Call) -> bool:
     """Whether an answer is cleared as those to fields of that type are; a body does not show what it leaves out."""
-    return spec.behaviour(clear_answer_key(type)) == "omit" or any(
-        answer == encode_answer(spec.behaviour, type, None) for answer in answers_in_body(spec.behaviour, body).values()
+    behaviour = call.spec.behaviour
+    return behaviour(clear_answer_key(type)) == "omit" or any(
+        answer == encode_answer(behaviour, type, None) for answer in answers_in_body(behaviour, call.body).values()
     )
 
 
-def _names_several(_: ApiSpec, body: Body) -> bool:
-    people = body.get("userIds")
+def _names_several(call: _Call) -> bool:
+    people = call.body.get("userIds")
     return isinstance(people, list) and len(people) > 1
 
 
-def _has_one_of(names: Sequence[str], _: ApiSpec, body: Body) -> bool:
-    return any(body.get(name) for name in names)
+def _has_one_of(names: Sequence[str], call: _Call) -> bool:
+    return any(call.body.get(name) for name in names)
 
 
-def _clears_description(_: ApiSpec, body: Body) -> bool:
-    return "description" in body and not body["description"]
+def _clears_description(call: _Call) -> bool:
+    return "description" in call.body and not call.body["description"]
 
 
-def _is_for_everyone(spec: ApiSpec, body: Body) -> bool:
-    return body.get("targetId") == spec.behaviour("content-targets.everyone")
+def _is_for_everyone(call: _Call) -> bool:
+    return call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID)
 
 
-def _has_seconds(_: ApiSpec, body: Body) -> bool:
-    return any(parse_response_time(str(body[name])).second for name in _WINDOW if body.get(name))
+def _has_seconds(call: _Call) -> bool:
+    return any(parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name))
 
 
-def _clears_time(spec: ApiSpec, body: Body) -> bool:
-    if spec.behaviour(CLEAR_TIME) == "omit":
-        return any(name not in body for name in _WINDOW)
-    return any(name in body and not body[name] for name in _WINDOW)
+def _clears_time(call: _Call) -> bool:
+    if call.spec.behaviour(CLEAR_TIME) == "omit":
+        return any(name not in call.body for name in WINDOW)
+    return any(name in call.body and not call.body[name] for name in WINDOW)
 
 
 _TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
-_WINDOW: Final = ("startTime", "finishTime")
-_MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
+WINDOW: Final = ("startTime", "finishTime")
+_MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     BATCH: _names_several,
     WHO_CAN_MANAGE: partial(_has_one_of, ("userIds", "managers", "managerIds")),
-    "custom-fields.clear-description": _clears_description,
-    "content-targets.everyone": _is_for_everyone,
-    TIME_FORMAT: partial(_has_one_of, _WINDOW),
+    CLEAR_DESCRIPTION: _clears_description,
+    EVERYONE_ID: _is_for_everyone,
+    TIME_FORMAT: partial(_has_one_of, WINDOW),
     "content-targets.time-precision": _has_seconds,
     CLEAR_TIME: _clears_time,
+    MANAGED_GROUPS: lambda call: call.path.endswith("/false"),
+    # What a call does with what it finds: nothing rests on it where there is nothing yet.
+    ADD_MODE: lambda call: not call.finds_nothing,
+    ON_EXISTING: lambda call: not call.finds_nothing,
+    PAGE_SIZE: lambda call: False,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""
 
@@ -191,10 +204,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         *("visibleTo", "to", "toDate", "finish_time", "end_time", "visible_until", "visibilityEndTime", "closesAt"),
         *("stopTime", "finishAt", "finishesAt", "dueDate"),
     ),
-    "content-targets.time-format": ("auto", "iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number"),
+    TIME_FORMAT: ("auto", "iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number"),
     # `empty` before `omit`: leaving it out may open a window, and the empty string would have opened it too.
-    "content-targets.clear-time": ("null", "empty", "omit"),
-    "custom-fields.clear-description": ("empty", "null"),
+    CLEAR_TIME: ("null", "empty", "omit"),
+    CLEAR_DESCRIPTION: ("empty", "null"),
     "users.create.email": (
         *("email", "emailAddress", "mail", "username", "userName", "userEmail", "login", "e_mail", "email_address"),
     ),
@@ -218,7 +231,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     answer_value_key("TEXT"): ("text", "object", "value", "list"),
     # `omit` last: it says nothing about the field, so it clears only where leaving an answer out clears it.
     **dict.fromkeys(
-        map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")),
+        map(clear_answer_key, _TYPES),
         ("empty", "null", "list", "object", "object-null", "omit"),
     ),
 }

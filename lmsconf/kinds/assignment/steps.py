@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.value_encoding import encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import (
@@ -28,7 +29,7 @@ from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 
-ON_EXISTING: Final = (
+HINT_ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
     "created again."
 )
@@ -57,7 +58,7 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     pin = pin_in(spec.content_pins, planning.policy.workspace)
     content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
-    recreates = row is not None and planning.api_spec.behaviour("content-targets.on-existing") == "recreate"
+    recreates = row is not None and planning.api_spec.behaviour(ON_EXISTING) == "recreate"
     # What is created anew has no limit that was to be cleared.
     body.update(_times(planning, spec, None if recreates else row))
     fresh = frozenset({Ref(at, "(old)")})
@@ -84,7 +85,7 @@ def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
     if to.kind == USER:
         return {"userId": planning.registry.id_or_ref(USER, to.name, Ref(to))}
     if to == EVERYONE:
-        return {"targetId": planning.api_spec.behaviour("content-targets.everyone")}
+        return {"targetId": planning.api_spec.behaviour(EVERYONE_ID)}
     return {"targetId": planning.registry.id_or_ref(to.kind, to.name, Ref(to))}
 
 
@@ -105,7 +106,7 @@ def _time(planning: PlanContext, name: str, wanted: datetime | None, live: str |
 
 def _form(planning: PlanContext) -> str:
     """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
-    time_format = planning.api_spec.behaviour("content-targets.time-format")
+    time_format = planning.api_spec.behaviour(TIME_FORMAT)
     if time_format != "auto":
         return time_format
     return "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
@@ -147,5 +148,5 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
 
 def update_action(planning: PlanContext) -> Action:
     """Return how an assignment is changed: a replacement under the dialect `content-targets.on-existing: recreate`."""
-    recreate = planning.api_spec.behaviour("content-targets.on-existing") == "recreate"
+    recreate = planning.api_spec.behaviour(ON_EXISTING) == "recreate"
     return Action.REPLACE if recreate else Action.UPDATE

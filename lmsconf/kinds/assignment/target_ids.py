@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     ContentRow,
@@ -122,7 +123,7 @@ def live_audiences(planning: PlanContext) -> Audiences:
                 if kind != USER or kind in snapshot.listings
             },
             snapshot.rows(TargetRow),
-            planning.api_spec.behaviour("content-targets.everyone"),
+            planning.api_spec.behaviour(EVERYONE_ID),
             incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
         )
     return planning.audiences

@@ -10,7 +10,8 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.names import did_you_mean, quote_name
 
-_MOST_COMPARED: Final = 50
+MOST_COMPARED: Final = 50
+"""Names are suggested for this many unknown ones only: to compare many with many takes long."""
 
 
 def report_ambiguous_reference(
@@ -68,7 +69,7 @@ def suggest_name(
     Comparing thousands of unknown names with thousands of known ones takes minutes.
     """
     planning.unknown_names += 1
-    return compare(name, known) if planning.unknown_names <= _MOST_COMPARED else None
+    return compare(name, known) if planning.unknown_names <= MOST_COMPARED else None
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:

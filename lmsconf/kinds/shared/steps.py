@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import ADD_MODE
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import PeopleList
@@ -149,7 +149,7 @@ def _people_list_steps(
     replaces = behaviour(ADD_MODE) == "replace"
     named: list[RemoteId | Ref] = sorted(live) if replaces else []
     earlier: frozenset[Ref] = frozenset()
-    for number, batch in enumerate(_batches(added, int(behaviour("manual-groups.add.batch")))):
+    for number, batch in enumerate(_batches(added, int(behaviour(BATCH)))):
         named = [*(named if replaces else ()), *map(known.id, batch)]
         arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(

@@ -18,6 +18,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     parse_names,
     parse_people_list,
 )
+from lmsconf.kinds.shared.missing_references import MOST_COMPARED
 from lmsconf.kinds.shared.responses import (
     id_set,
     object_list,
@@ -128,10 +129,6 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     )
 
 
-_MOST_COMPARED: Final = 50
-"""Names are suggested for this many unknown choices only: to compare many with many takes long."""
-
-
 def find_unknown_choices(
     declared: Sequence[DesiredResource[SmartGroupSpec]], custom_fields: Sequence[DesiredResource[CustomFieldSpec]]
 ) -> Iterator[Problem]:
@@ -166,7 +163,7 @@ def _unknown_choices(
     known = [choice.name for choice in field.choices.include]
     for name in sorted(condition.choices - set(known)):
         hints = [f"Name a choice of {at}."]
-        if next(unknown_count) < _MOST_COMPARED:
+        if next(unknown_count) < MOST_COMPARED:
             hints = [f"It has {list_names(known)}.", did_you_mean(name, known) or ""]
         yield Problem(
             code="reference/unknown-choice",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from lmsconf.api.spec.dialect_keys import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
@@ -130,7 +131,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
 
 def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.api_spec.behaviour("users.update-metadata.mode") != "merge":
+    if planning.api_spec.behaviour(METADATA_MODE) != "merge":
         return
     metadata = declared.spec.metadata
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
@@ -202,7 +203,7 @@ def read_access_facts(
         members={},
         conditions={},
         targets=targets,
-        everyone=reading.api_spec.behaviour("content-targets.everyone"),
+        everyone=reading.api_spec.behaviour(EVERYONE_ID),
         planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
         incomplete=tuple(

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -48,7 +49,7 @@ def facts_for_plan(
     planning = draft.planning
     if reading is not None:
         return read_access_facts(reading, planning, scope, query)
-    everyone = planning.api_spec.behaviour("content-targets.everyone")
+    everyone = planning.api_spec.behaviour(EVERYONE_ID)
     return facts_from_snapshot(planning.snapshot, scope, everyone)
 
 

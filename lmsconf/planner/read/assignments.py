@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID, ON_EXISTING
 from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.assignment.parse import named_contents
 from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
@@ -153,7 +154,7 @@ def _targets_of_people(
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
-    everyone = reading.api_spec.behaviour("content-targets.everyone")
+    everyone = reading.api_spec.behaviour(EVERYONE_ID)
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
@@ -201,7 +202,7 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
     wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
-    ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour("content-targets.everyone")}
+    ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour(EVERYONE_ID)}
     for kind in (GROUP, SMART_GROUP, USER):
         named_so = normalize_email if kind == USER else normalize_name
         ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
@@ -229,7 +230,7 @@ def _count_others(
     """
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards.limits, len(listing.rows)
-    recreates = reading.api_spec.behaviour("content-targets.on-existing") == "recreate"
+    recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
     owned = reading.policy.ownership.get(CONTENT_TARGET)
     replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
     may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
+from lmsconf.api.spec.dialect_keys import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
@@ -127,9 +127,6 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     if origin.action is not Action.CREATE and "custom-field/answers-lost" in codes:
         return "people have chosen since the run what it added"
     return None
-
-
-METADATA_MODE: Final = "users.update-metadata.mode"
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:

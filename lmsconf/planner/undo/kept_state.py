@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
+from lmsconf.api.spec.dialect_keys import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
@@ -25,7 +26,7 @@ from lmsconf.model.forms import Form, texts_in
 from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.undo.answers import METADATA_MODE, people_losing_answers
+from lmsconf.planner.undo.answers import people_losing_answers
 from lmsconf.planner.undo.undone_run import references, renamed_to
 
 

@@ -16,6 +16,7 @@ from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
@@ -35,9 +36,7 @@ from lmsconf.planner.undo.three_way_merge import (
 )
 from lmsconf.planner.undo.undone_run import MARK, renamed_parts
 
-_PEOPLE: Final = ("members", "managers")
-"""The keys that hold lists of people."""
-_LISTS: Final = (*_PEOPLE, "applications")
+_LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
 CONFLICT: Final = "undo/conflict"
 _SHOWN: Final = 200
@@ -330,7 +329,7 @@ class Drafter:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
         out = dict(body)
         for key, value in body.items():
-            if isinstance(value, list) and key in _PEOPLE:
+            if isinstance(value, list) and key in LISTS:
                 there = [item for item in value if self._times.is_person(str(item))]
                 out[key] = [*there]
                 if len(there) < len(value):
