@@ -55,7 +55,7 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def for_operation(
-        cls, spec: ApiSpec, operation: ListOperation, reduce_row: Keep | None = None, *, whole_rows: bool = False
+        cls, spec: ApiSpec, operation: ListOperation, reduce_row: Keep | None, *, whole_rows: bool
     ) -> ListingSchema:
         """Return the schema of a listing under the workspace's dialect."""
         return cls(

@@ -367,9 +367,9 @@ def rehearsed_plan(
     policy: Policy,
     live: Snapshot,
     *,
-    base: BaseManifests | None = None,
+    base: BaseManifests | None,
     offline: bool = False,
-    max_rate: float | None = None,
+    max_rate: float | None,
     progress: ApplyProgress | None = None,
 ) -> Plan:
     """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.

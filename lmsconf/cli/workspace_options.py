@@ -142,7 +142,7 @@ def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
 
 
 def apply_command_line(
-    settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None = None
+    settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None
 ) -> str:
     """Return the command line that applies the same: the plan file if given, else the same selection."""
     from shlex import quote

@@ -14,7 +14,14 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, CLEAR_DESCRIPTION, MANAGED_GROUPS, WHO_CAN_MANAGE, Value
+from lmsconf.api.spec.dialect_keys import (
+    ADD_MODE,
+    BATCH,
+    CLEAR_DESCRIPTION,
+    MANAGED_GROUPS,
+    WHO_CAN_MANAGE,
+    Value,
+)
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row

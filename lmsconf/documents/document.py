@@ -141,7 +141,7 @@ def from_json(value: Json, kind: type[Value], place: str = "") -> Value:
         raise ValueError(f"{place}{at.strip('`').removeprefix('$')}: {message}") from error
 
 
-def refuse_missing(value: Json, whole: Json, place: str = "") -> None:
+def refuse_missing(value: Json, whole: Json, place: str) -> None:
     """Raise ValueError, with the place, for a key that a document lacks although its struct has a default.
 
     whole: the values of the document as lmsconf writes them. Other keys may be there.

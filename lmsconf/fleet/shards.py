@@ -35,9 +35,7 @@ _LEAST_RATE: Final = 0.1
 """The least --max-rate that `lmsconf fleet plan` takes."""
 
 
-def matrix_document(
-    format: str, shards: int, selector: str = "*", max_rate: float | None = None, image: str | None = None
-) -> str:
+def matrix_document(format: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> str:
     """Return the document for an engine, `github`, `gitlab`, `argo` or `kubernetes`.
 
     selector: of workspaces. max_rate: requests a second of all jobs together. image: the container image with lmsconf.
@@ -73,7 +71,7 @@ _SOME: Final = 10
 _ONE_RUN: Final = "Name each shard once, all of one run."
 
 
-def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None = None) -> FleetIndex:
+def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> FleetIndex:
     """Copy the results of all folders into a new one and return its index.
 
     key: the secret that signs the indexes. Its time is that of the earliest shard. Raises LmsconfError for a workspace
@@ -161,7 +159,7 @@ _ALIKE: Final = 3
 """The fewest changes that are shown together because they are equal but for their names."""
 
 
-def read_report(folder: Path, index: FleetIndex, key: bytes | None = None) -> FleetReport:
+def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetReport:
     """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
     if index.action is not FleetAction.PLAN:
         return FleetReport(index=index)

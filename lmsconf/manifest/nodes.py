@@ -70,7 +70,7 @@ Mark: TypeAlias = int
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 
-def pack_mark(line: int, column: int = 0) -> Mark:
+def pack_mark(line: int, column: int) -> Mark:
     """Pack a line and a column, both from 1, into one integer."""
     return line << _LINE | column
 

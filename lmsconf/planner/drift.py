@@ -36,10 +36,10 @@ def make_drift(
     declared: Sequence[DesiredResource[Any]],
     inputs: DriftInputs,
     *,
-    ignores: Sequence[IgnoreRule] = (),
+    ignores: Sequence[IgnoreRule],
     today: date,
-    count_unmanaged: bool = False,
-    reads_all: bool = True,
+    count_unmanaged: bool,
+    reads_all: bool,
 ) -> DriftReport:
     """Return the drift report. `declared` holds all declarations for the workspace, also unplannable ones.
 

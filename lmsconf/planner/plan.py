@@ -83,7 +83,7 @@ def draft_plan(
     api_spec: ApiSpec,
     *,
     created_at: str,
-    offline: bool = False,
+    offline: bool,
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 

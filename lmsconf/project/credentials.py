@@ -268,8 +268,8 @@ def token_source_from(
     source: Mapping[str, object],
     root: Path,
     environ: Mapping[str, str],
-    ask: Ask | None = None,
-    variables: Mapping[str, str] | None = None,
+    ask: Ask | None,
+    variables: Mapping[str, str] | None,
 ) -> Token:
     """Return the token source declared in the project file, without reading the token.
 

@@ -54,7 +54,7 @@ def test_smallest_project(tmp_path: Path) -> None:
         }
     )
     assert (found.policy.workspace, found.policy.today, found.policy.timezone) == ("w", TODAY, None)
-    assert (found.settle, found.dialect, found.variables, found.problems) == (30.0, {}, {}, ())
+    assert (found.policy.settle, found.dialect, found.variables, found.problems) == (30.0, {}, {}, ())
 
 
 def test_whole_project(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ vars: {region: Nordics, year: 2026, version: 1.10}
         ),
     )
     assert policy.skip_unknown is True
-    assert found.settle == 0.5
+    assert found.policy.settle == 0.5
     assert found.dialect == {"manual-groups.rename.name": "newName", "paging.limit": 50}
     assert found.variables == {"region": "Nordics", "year": "2026", "version": "1.10"}
     assert found.workspaces == ("sandbox", "production")

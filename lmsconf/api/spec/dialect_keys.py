@@ -84,7 +84,8 @@ def assumed_keys_of_call(
     canonical = cast("Body", spec[operation].request_names.from_wire(body) if isinstance(body, Mapping) else {})
     call = _Call(spec, path, canonical, finds_nothing)
     for key in spec[operation].dialect_keys:
-        if _has_name(body, spec.behaviour(key)) if key in names else key not in _MATTERS or _MATTERS[key](call):
+        matters = _MATTERS.get(key)
+        if _has_name(body, spec.behaviour(key)) if key in names else matters is None or matters(call):
             yield key
 
 

@@ -87,7 +87,7 @@ def audiences_among(
     everyone: str,
     *,
     planned: Iterable[TargetRow] = (),
-    incomplete: str | None = None,
+    incomplete: str | None,
 ) -> Audiences:
     """Return the audiences that targets may be for. rows: kind → ids and names of all that are live.
 

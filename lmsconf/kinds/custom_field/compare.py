@@ -87,7 +87,6 @@ def _register_declared_choices(
     after: dict[str, str] = {row.id if row else NEW + choice.name: choice.name for choice, row in pairs}
     for choice, row in pairs:
         planning.registry.register(scope, choice.name, None if row is None else row.id)
-    planning.doubtful_choices.update((declared.address, choices.include[one].name) for one in matched.broken)
     for row in sorted(matched.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
@@ -158,11 +157,10 @@ def references_exist(
         planning.report(declared, "reference/unknown-field", f"{message}", hint=hint, at=find_source())
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
-    doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
-    for name in (one for one in missing if one not in doubtful):
+    for name in missing:
         source = find_choice(name) if find_choice else find_source()
         _report_unknown_choice(planning, declared, at, name, source)
-    return not missing and not doubtful
+    return not missing
 
 
 def _report_unknown_choice(

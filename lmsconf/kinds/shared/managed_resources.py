@@ -108,7 +108,7 @@ def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[s
     return next((one for one in known if one != name and (one in alike or matches_pattern(one, name))), None)
 
 
-def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
+def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None) -> None:
     """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
 
     stays: a live name that the entry may have meant; then it is a warning.

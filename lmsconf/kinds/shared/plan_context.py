@@ -213,8 +213,6 @@ class PlanContext:
     temporary_names resources that take a temporary name first, one in each cycle of renames
     field_types     name of a field after the plan → its type, where that is known
     field_choices   field → its choices before and after the plan
-    doubtful_choices
-                    declared choices with an error of their own, so that references to them report no further problem
     migrations      address of an old field that is live → how its answers move
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
@@ -261,7 +259,6 @@ class PlanContext:
         self.temporary_names: set[Address] = set()
         self.field_types: Mapping[str, str] = {}
         self.field_choices: dict[Address, tuple[KeyedNames, KeyedNames]] = {}
-        self.doubtful_choices: set[tuple[Address, str]] = set()
         self.migrations: dict[Address, ActiveMigration] = {}
         self.losses: list[FieldOrChoiceDeletion] = []
         self.lost_answers: dict[Address, int | None] = {}

@@ -99,7 +99,7 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
 
 
 def check_managers(
-    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Iterable[str] = ()
+    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Iterable[str]
 ) -> None:
     """Report what the manager right has to do with declared managers, as far as the dialect knows it.
 
