@@ -187,7 +187,7 @@ def managed_share(counts: ManagedShare) -> str:
     return f"{counts.managed:,} of {managed_of(counts, share)}"
 
 
-def managed_of(counts: ManagedShare, share: str) -> str:
+def managed_of(counts: ManagedShare, share: str = "") -> str:
     """`25 groups, 3 left alone`: what the managed ones are a part of."""
     alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
     rest = f"; not all were read: {counts.incomplete}" if counts.incomplete is not None else ""
