@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
@@ -30,6 +31,15 @@ def completes(values: str) -> Complete:
         return cast("list[CompletionItem[str]]", function(context_of(ctx), incomplete))
 
     return complete
+
+
+class FiniteRange(click.FloatRange):
+    """The type of an option that is a number; nan is in each range of click, and infinity in each without an end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Raises click.BadParameter."""
+        number = super().convert(value, param, ctx)
+        return number if isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
 def _note_masking(context: click.Context, option: click.Parameter, value: bool) -> None:

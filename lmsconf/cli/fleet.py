@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lmsconf.cli.command import Command, Group
+from lmsconf.cli.command import Command, FiniteRange, Group
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
@@ -140,7 +140,7 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 @click.option("--select", "selector", metavar="LABELS", default="*", help="Plan only workspaces with these labels.")
 @click.option(
     "--max-rate",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     metavar="N",
     help="Limit requests per second of all jobs together.",
 )

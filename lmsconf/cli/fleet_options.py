@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 from msgspec.structs import replace
 
+from lmsconf.cli.command import FiniteRange
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
@@ -42,13 +43,13 @@ _OPTIONS = (
     ),
     click.option(
         "--time-limit",
-        type=click.FloatRange(min=1),
+        type=FiniteRange(min=1),
         metavar="SECONDS",
         help="End the work in a workspace after this time, with exit code 8; of an apply, 5.",
     ),
     click.option(
         "--max-rate",
-        type=click.FloatRange(min=0.1),
+        type=FiniteRange(min=0.1),
         metavar="N",
         help="Limit requests per second to each host: of each process, to an equal part of N.",
     ),

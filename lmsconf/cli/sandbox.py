@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli.command import Group
+from lmsconf.cli.command import FiniteRange, Group
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
@@ -50,7 +50,7 @@ _seed = click.option(
 )
 @_db
 @_seed
-@click.option("--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Delay each response.")
+@click.option("--latency", type=FiniteRange(0), default=0.0, metavar="SECONDS", help="Delay each response.")
 @click.option(
     "--log", type=click.Path(path_type=Path), metavar="FILE", help="Append a JSON line to this file for each request."
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.command import completes
+from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given, refuse_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
@@ -70,7 +70,7 @@ parallelism = click.option(
 )
 max_rate = click.option(
     "--max-rate",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     metavar="N",
     help="Limit requests per second; default: as many as the service accepts.",
 )

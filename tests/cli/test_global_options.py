@@ -94,6 +94,27 @@ def test_two_different_values_are_refused(words: tuple[str, ...], project: Path)
     assert "--workspace is given twice, with 'staging' and 'sandbox'." in ran.err
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "--max-rate"),
+        ("apply", "--max-rate"),
+        ("sandbox", "serve", "--latency"),
+        ("fleet", "plan", "--time-limit"),
+        ("fleet", "plan", "--max-rate"),
+        ("fleet", "matrix", "--format", "github", "--shards", "2", "--max-rate"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_is_finite(words: tuple[str, ...], number: str, tmp_path: Path) -> None:
+    """What is not is a usage error that names the option, before anything else is looked at."""
+    ran = lmsconf(tmp_path, *words, number)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert f"'{words[-1]}'" in ran.err
+    assert "is not a finite number" in ran.err
+
+
 @pytest.mark.parametrize("words", [("--mask-people", "plan"), ("plan", "--mask-people")])
 def test_people_are_masked_in_both_places(words: tuple[str, ...], project: Path) -> None:
     """No e-mail is left in the plan."""
