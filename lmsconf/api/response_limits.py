@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import InvalidResponse
+from lmsconf.errors import InvalidResponse, UsageError, shorten
 from lmsconf.model.canonical_json import Json
 
 MIB: Final = 1024 * 1024
@@ -56,8 +56,11 @@ class OversizedResponse(ValueError):
 
 
 def _factor() -> int:
-    text = os.environ.get(FACTOR, "")
-    return int(text) if re.fullmatch("[1-9][0-9]{0,2}", text) else 1
+    """Return how many times as much is read. Raises UsageError."""
+    text = os.environ.get(FACTOR) or "1"
+    if not re.fullmatch("[1-9][0-9]{0,2}", text):
+        raise UsageError(f"{FACTOR} is not a whole number from 1 to 999: {shorten(text)}", hint=f"Set {FACTOR}=2.")
+    return int(text)
 
 
 def listing_limit(operation: str, *, whole_rows: bool) -> ListingLimit:

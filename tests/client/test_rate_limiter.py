@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from flow.shell import lmsconf as run
 from waiting import HANGS, awaited
 
 import lmsconf
@@ -411,9 +412,21 @@ def test_a_body_may_hold_so_many_values(sign: bytes, size: int, paged: bool, mib
         refuse_oversized_body((sign * (fits + 1)).ljust(MIB), paged=paged)
 
 
-@pytest.mark.parametrize(("value", "factor"), [("3", 3), ("", 1), ("0", 1), ("1.5", 1), ("many", 1), ("1000", 1)])
+@pytest.mark.parametrize(("value", "factor"), [("3", 3), ("", 1), ("999", 999)])
 def test_the_environment_raises_the_limits(value: str, factor: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a whole number, for a workspace that is larger; what is no such number raises nothing."""
+    """By a whole number, for a workspace that is larger; an empty one counts as unset."""
     monkeypatch.setenv(FACTOR, value)
     assert listing_limit("users.list", whole_rows=False) == ListingLimit(factor * 250_000, factor * 128 * MIB)
     assert fan_out_memory_limit(whole_responses=False) == factor * 96 * MIB
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "nan", "many", "1000"])
+def test_what_is_no_number_of_times_is_a_usage_error(value: str, tmp_path: Path) -> None:
+    """Nothing is read with another limit than the one that was meant."""
+    (tmp_path / "lmsconf.yaml").write_text('workspaces: {w: {url: "sandbox:"}}')
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: A}]")
+    for command in ("plan", "doctor"):
+        ran = run(tmp_path, command, env={FACTOR: value})
+        assert (ran.code, ran.out) == (64, ""), command
+        assert f"{FACTOR} is not a whole number from 1 to 999: {value} [usage]" in ran.err
