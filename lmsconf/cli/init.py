@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -134,12 +133,15 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
 
 def _zone(text: str) -> str:
     """Return an IANA time zone name. Raises UsageError."""
+    from lmsconf.project.config_file import read_zone
+
     try:
-        return ZoneInfo(text).key
+        read_zone(text)
     except (KeyError, ValueError, OSError) as error:
         raise UsageError(
             f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm."
         ) from error
+    return text
 
 
 def _local_zone(environ: Mapping[str, str]) -> str:

@@ -201,11 +201,22 @@ class ProjectFile(Struct, frozen=True):
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
-        """Return the zone of times without an offset, or None. Raises KeyError or ValueError if it is unknown."""
-        from zoneinfo import ZoneInfo
-
+        """Return the zone of times without an offset, or None. Raises like `read_zone`."""
         name = self.body.get("timezone")
-        return None if name is None else ZoneInfo(str(name))
+        return None if name is None else read_zone(str(name))
+
+
+NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
+"""Files of zoneinfo that depend on the machine, or stand for no place."""
+
+
+def read_zone(name: str) -> tzinfo:
+    """Return the zone of an IANA name. Raises KeyError, ValueError or OSError for any other."""
+    from zoneinfo import ZoneInfo
+
+    if name in NO_ZONES or name.startswith(("posix/", "right/")):
+        raise ValueError(name)
+    return ZoneInfo(name)
 
 
 def expand_pattern(text: str, values: Mapping[str, str]) -> str:

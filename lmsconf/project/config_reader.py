@@ -23,6 +23,7 @@ from lmsconf.model.policy import GUARDS
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,
+    NO_ZONES,
     ProjectFile,
     kind_names_by_section,
     parse_until,
@@ -237,12 +238,12 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
     except (KeyError, ValueError, OSError):
         from zoneinfo import available_timezones
 
-        name = str(project.body["timezone"])
+        name, zones = str(project.body["timezone"]), available_timezones() - NO_ZONES
         yield _problem(
             "project/timezone",
             f'there is no time zone "{shorten(name)}"',
             project.places.at("timezone"),
-            hint=did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm.",
+            hint=did_you_mean(name, sorted(zones)) or "Write an IANA name such as Europe/Stockholm.",
         )
 
 
