@@ -33,6 +33,7 @@ from lmsconf.model.policy import Policy
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
+_SHOWN: Final = 3
 
 
 def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -> list[UndeclaredResource]:
@@ -154,7 +155,7 @@ class _Comparing:
         return f"id: {{{quote_name(self.planning.policy.workspace)}: {quote_name(old.resource.row.id)}}}"
 
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
-        lines = " or ".join(map(self._line, alike))
+        lines = " or ".join(_first([*map(self._line, alike)]))
         instead = "delete and create" if alike[0].is_deleted else "create it anyway"
         stay = [str(old.resource.address) for old in alike if not old.is_deleted]
         if alike[0].is_deleted:
@@ -162,7 +163,7 @@ class _Comparing:
             summary = f'"{old}" is deleted and "{change.address.name}" is created with the same content'
             harm = "the old one's people and answers would be lost"
         else:
-            summary = f"it would be created beside {_listed(stay)}, with the same {content.of}"
+            summary = f"it would be created beside {_listed(_first(stay))}, with the same {content.of}"
             harm = "there would be a duplicate"
         return Problem(
             code=POSSIBLE,
@@ -212,6 +213,12 @@ def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterato
         yield blank[name], "a close name"
 
 
+def _first(texts: Sequence[str]) -> list[str]:
+    """Return the first texts, and how many more there are: `a`, `b`, `c`, `53 more`."""
+    more = len(texts) - _SHOWN
+    return [*texts[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])]
+
+
 def _listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -234,10 +241,10 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
     for name in new:
         likely = sorted(parts.likely.get(str(name), ()))
         near = nearest_name(str(name), sorted(parts.undeclared))
-        beside = " and ".join(map(quote_name, likely or ([near] if near else [])))
+        beside = " and ".join(_first([*map(quote_name, likely or ([near] if near else []))]))
         summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:
-            lines = " or ".join(_choice_line(name, old) for old in likely)
+            lines = " or ".join(_first([_choice_line(name, old) for old in likely]))
             summary += ", and which live conditions name in its place; if that is a rename, there would be a duplicate"
             hint = f"To rename it, write {lines}. To create it anyway, allow `recreates`."
             yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -61,6 +62,17 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
         assert line in hints(plan)
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
+
+
+def test_of_many_that_it_may_be_the_first_are_named(tmp_path: Path) -> None:
+    """Three with their lines, and how many more: 56 names in each of many lines hide what else a plan says."""
+    it = Project(tmp_path, PEOPLE + groups(*(f"Old {number:02}" for number in range(56))))
+    plan = it.plan(groups("New one", "New two"))
+    found = [one for one in plan.all_problems if one.code == POSSIBLE]
+    assert [one.address for one in found] == ["group/New one", "group/New two"]
+    for one in found:
+        assert re.search(r"beside (group/Old \d\d, ){2}group/Old \d\d and 53 more, with the same members", one.message)
+        assert re.search(r'write (previously: \["Old \d\d"\] or ){3}53 more\. To create it', str(one.hint))
 
 
 ANY: Final = "system_condition: IS_ANY"
