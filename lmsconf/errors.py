@@ -211,8 +211,9 @@ class NoEffect(LmsconfError):
 class WrongAssumption(NoEffect):
     """A call did something else than assumed where the API specification is silent.
 
-    values: dialect key → the value that explains it. sent: False for a call that rests on the same assumption, and was
-    not sent any more. refused: the service refused the call as it was assumed.
+    values: dialect key → the value that explains it. sent: False for a call that rests on the same assumption, and
+    was not sent any more. refused: the service refused the call as it was assumed. is_done: sent once more with
+    other values, it did what was planned.
     """
 
     code = "apply/wrong-assumption"
@@ -225,9 +226,10 @@ class WrongAssumption(NoEffect):
         values: Mapping[str, str | int] | None = None,
         sent: bool = True,
         refused: bool = False,
+        is_done: bool = False,
     ) -> None:
         super().__init__(message, hint=hint)
-        self.values, self.sent, self.refused = values or {}, sent, refused
+        self.values, self.sent, self.refused, self.is_done = values or {}, sent, refused, is_done
 
 
 class ApiError(LmsconfError):

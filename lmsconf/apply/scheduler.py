@@ -240,7 +240,10 @@ class _Runner:
         if known is not error or _ends_all(known):
             self.result.stopped_by = self.result.stopped_by or known
         unsure = isinstance(known, WriteOutcomeUnknown | WrongAssumption)
-        self._note(call, CallStatus.FAILED, reason=known.message, hint=known.hint, unsure=unsure)
+        carried_out = isinstance(known, WrongAssumption) and known.is_done
+        self._note(
+            call, CallStatus.FAILED, reason=known.message, hint=known.hint, unsure=unsure, carried_out=carried_out
+        )
 
     def _add_ready(self, ids: Iterable[str]) -> None:
         for id in ids:
@@ -266,6 +269,7 @@ class _Runner:
         hint: str | None = None,
         id: str | None = None,
         unsure: bool = False,
+        carried_out: bool = False,
     ) -> None:
         self.outcomes[call.id] = outcome = CallOutcome(
             call=call.id,
@@ -277,6 +281,7 @@ class _Runner:
             id=id,
             people=call.people,
             unsure=unsure,
+            carried_out=carried_out,
         )
         self.tell(outcome)
 

@@ -303,7 +303,7 @@ class FirstCalls:
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
         hint = "\n".join(["Right for this service:", *dialect_lines(values)]) if values else _look_at(keys)
-        return WrongAssumption(message, hint=hint, values=values, refused=refused)
+        return WrongAssumption(message, hint=hint, values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)

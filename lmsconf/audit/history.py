@@ -177,7 +177,7 @@ class _Search:
         for call in run.calls:
             named = self.email is not None and self.email in map(normalize_email, call.people)
             if call.address == self.current or named:
-                fitting.setdefault(call.address, []).append(call.state)
+                fitting.setdefault(call.address, []).append(call.effect)
         for text, states in fitting.items():
             yield RecordedChange(run=run, address=Address.parse(text), states=states, why_no_plan=why)
 
@@ -228,7 +228,7 @@ def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
     """Return what became of each call of a change."""
     # A change that the service makes itself follows the change that causes it.
     at = change.goes_with if change.is_effect and change.goes_with is not None else change.address
-    recorded = {call.call: call.state for call in run.calls}
+    recorded = {call.call: call.effect for call in run.calls}
     return [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
 
 

@@ -64,7 +64,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "finished_at": report.finished_at,
         "meta": dict(sorted(report.meta.items())),
         "summary": {status.value: report.count(status) for status in CallStatus},
-        "outcomes": [without_keys(object_json(outcome), "unsure") for outcome in report.outcomes],
+        "outcomes": [without_keys(object_json(outcome), "unsure", "carried_out") for outcome in report.outcomes],
         "verified": _verified_json(report),
         "converged": report.converged,
         "residue": [change_json(change) for change in report.residue],

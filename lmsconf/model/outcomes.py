@@ -51,11 +51,13 @@ class CallOutcome(CallResult, frozen=True, kw_only=True):
     """The result of one call on the service.
 
     id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
+    carried_out: it did what was planned only when it was sent once more with other values.
     """
 
     id: str | None = None
     people: tuple[str, ...] = ()
     unsure: bool = False
+    carried_out: bool = False
 
 
 def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool:
@@ -132,6 +134,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}
     """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
 
     id: the id of the created resource. people: the e-mails of the people that it adds or removes.
+    carried_out: it did what was planned only when it was sent once more with other values.
     """
 
     call: str
@@ -143,6 +146,12 @@ class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}
     reason: str | None = None
     id: str | None = None
     people: tuple[str, ...] = ()
+    carried_out: bool = False
+
+    @property
+    def effect(self) -> CallState:
+        """Its state as far as the workspace is concerned: done also if it was carried out with other values."""
+        return CallState.DONE if self.carried_out else self.state
 
 
 class ChainLink(Struct, frozen=True, kw_only=True):
@@ -266,4 +275,4 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
         """The creations that were done, but not confirmed by reading back."""
         if self.ending is not None and self.ending.seen:
             return ()
-        return tuple(call for call in self.calls if call.state is CallState.DONE and is_creation(call.operation))
+        return tuple(call for call in self.calls if call.effect is CallState.DONE and is_creation(call.operation))

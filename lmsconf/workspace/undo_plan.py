@@ -68,7 +68,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
 def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
     """Yield what a later run has created if it undid this one; with None where that is not known."""
     creations = [call for call in later.calls if is_creation(call.operation)]
-    done = [call for call in creations if call.state in (CallState.DONE, CallState.IN_FLIGHT)]
+    done = [call for call in creations if call.effect in (CallState.DONE, CallState.IN_FLIGHT)]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
         return
     plan = kept_plan(later)

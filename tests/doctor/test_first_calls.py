@@ -10,6 +10,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply import search_dialect
+from lmsconf.documents.journal.journal_reader import find_pending_writes, read_runs
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
@@ -345,3 +346,23 @@ def test_the_values_of_all_stops_are_one_block_to_paste(open_clinic: Open) -> No
         "      manual-groups.add-members.userIds: users\n      users.update-custom-field-choice.wrapper: answers\n"
     )
     assert block in told
+
+
+def test_a_call_that_did_what_was_planned_in_the_end_is_not_in_flight(open_clinic: Open) -> None:
+    """Its journal counts what the report counts, nothing waits for it, and its history and undo have it as done."""
+    clinic = open_clinic({"manual-groups.rename.name": "newName"}, MORE)
+    before = lists(clinic)
+    declare(clinic, "groups: [{name: Mentors, previously: [Coaches]}, {name: Leads, previously: [Guides]}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert (code, "0 calls done, 1 failed, 0 blocked, 1 not attempted." in out) == (5, True), out + clinic.err
+    [run] = read_runs(clinic.folder)
+    assert {state.value: count for state, count in run.summary.items() if count} == {"failed": 1, "not_attempted": 1}
+    assert find_pending_writes(clinic.folder, run.opening.url, now=run.opening.started, settle_seconds=60) is None
+    told = clinic.run("runs", "latest")[1]
+    assert ("in flight may have" in told, "Undo: " in told) == (False, True), told
+    [renamed] = {name.partition(" ")[0] for name in lists(clinic).keys() - before.keys()}
+    assert ": done" in clinic.run("history", f"group/{renamed}")[1]
+    declare(clinic, "groups: []\n", "dialect: {manual-groups.rename.name: newName}\n")
+    assert clinic.run("plan", "--undo", "latest", "--out", str(clinic.folder / "undo.json"))[0] == 0, clinic.err
+    assert clinic.run("apply", str(clinic.folder / "undo.json"))[0] == 0, clinic.err
+    assert lists(clinic) == before

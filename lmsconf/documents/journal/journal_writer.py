@@ -179,15 +179,17 @@ class Journal:
 
     def record_outcome(self, outcome: CallOutcome) -> None:
         """Record the outcome of a call. Never raises an OSError: the next intent, or the end, reports the failure."""
+        is_unknown = outcome.unsure and not outcome.carried_out
         with self._turn:
             self._try(
                 {
                     "event": "outcome",
                     **_named(outcome),
                     # A call with an unknown result may have been carried out: the next run treats it as in flight.
-                    "status": CallState.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
+                    "status": CallState.IN_FLIGHT.value if is_unknown else outcome.status.value,
                     "reason": outcome.reason and redact_secrets(outcome.reason),
                     "id": outcome.id,
+                    **({"carried_out": True} if outcome.carried_out else {}),
                 }
             )
 

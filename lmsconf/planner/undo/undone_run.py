@@ -221,8 +221,8 @@ class RunToUndo:
 
     def _is_done(self, call: Call) -> bool:
         recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.state is CallState.DONE
+        return recorded is not None and recorded.effect is CallState.DONE
 
     def _may_be_done(self, call: Call) -> bool:
         recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.state in _MAY_BE_DONE
+        return recorded is not None and recorded.effect in _MAY_BE_DONE
