@@ -180,7 +180,7 @@ NAMED: dict[str, tuple[Struct, tuple[str, ...], tuple[str, ...]]] = {
     "let_go": (NoLongerDeclared, (), ()),
     "setting_change": (SettingChange, (), ()),
     "rehearsal": (Rehearsal, (), ("done",)),
-    "outcome": (CallOutcome, (), ("unsure",)),
+    "outcome": (CallOutcome, (), ("unsure", "carried_out")),
     "held": (HeldContent, (), ()),
     "condition": (ConditionResult, (), ()),
     "side": (RouteSide, (), ()),
