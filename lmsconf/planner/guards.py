@@ -14,7 +14,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
 from lmsconf.kinds.user.types import revoked_rights
 from lmsconf.model.address import Address
@@ -167,6 +167,20 @@ def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[s
             )
 
 
+def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Sequence[str]]) -> Iterator[Problem]:
+    """Yield a problem for each protected smart group that people leave. losses: smart group → how many.
+
+    It is a problem of the whole plan (no address), so that the plan keeps the digest that it has without effects.
+    """
+    for address, leave in losses.items():
+        if any(matches_patterns(str(address), patterns) for patterns in protect):
+            yield Problem(
+                code="refusal/protected",
+                message=f"{address}: it is protected, but with this plan {count_people(leave)} would leave it",
+                hint="Keep their answers as they are, or remove the smart group from `guards.protect`.",
+            )
+
+
 def _harm(kind: Kind, change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
@@ -181,6 +195,9 @@ def _harm(kind: Kind, change: Change) -> str | None:
         taken = next((field for field in change.fields if field.removed), None)
         if taken is not None:
             return f"remove {len(taken.removed)} of its {taken.path}"
+        narrowed = change.address.kind == SMART_GROUP and any(field.path == "conditions" for field in change.fields)
+        if narrowed:
+            return "add a condition to it, which only takes people out"
     return None
 
 

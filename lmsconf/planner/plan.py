@@ -32,7 +32,7 @@ from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.guards import count_for_guards, evaluate_guards, find_protected_changes
+from lmsconf.planner.guards import count_for_guards, evaluate_guards, find_protected_changes, find_protected_losses
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,
@@ -53,6 +53,7 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
     manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
+    protect: lists of patterns of what a base protects.
     """
 
     plan: Plan
@@ -61,6 +62,7 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     manifests: Manifests
     results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
     lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
+    protect: tuple[tuple[str, ...], ...] = ()
 
 
 def make_plan(
@@ -275,15 +277,19 @@ def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     return dict(sorted(relying.items()))
 
 
-def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
-    """Return a plan with its effects on people, the guards that count them, and the tests that fail."""
+def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
+    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
+    plan, policy = draft.plan, draft.planning.policy
     measures = (*plan.measures, *predicted.measures)
+    refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
+    left = {address: leave for address, leave in predicted.left.items() if str(address) not in refused}
+    protect = (*policy.guards.protect, *draft.protect)
     return replace(
         plan,
         effects=predicted.effects,
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems),
+        problems=(*plan.problems, *predicted.problems, *find_protected_losses(left, protect)),
     )
 
 

@@ -155,7 +155,8 @@ def plan_with_base(
     planned = drop_unknown_people(live, manifests)
     draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
     lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
-    made = reader.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
+    draft = replace(draft, lint_levels=lint_levels, protect=base.version.policy.guards.protect)
+    made = reader.add_effects(draft, reading, progress)
     return _compared(reader, made, planned, manifests, policy, base, live)
 
 

@@ -209,7 +209,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         predicted = predict_effects_of_plan(draft, reading)
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
-        plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
+        plan = with_effects(draft, replace(predicted, effects=effects))
         return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
 
     def drift(

@@ -120,6 +120,33 @@ def test_a_workspace_lifts_no_protection_also_not_in_a_saved_plan(tmp_path: Path
     assert lmsconf(tmp_path, "apply", saved, "--allow", "deletes=1").code == 4
 
 
+@pytest.mark.parametrize(
+    ("manifests", "with_effects", "without"),
+    [
+        ("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}, {field: K, choices: [P]}]}]", 1, 1),
+        (f"users: [{{email: {CROWD[0]}, answers: {{D: Y}}}}]", 1, 0),
+        (f"smart_groups: [{{name: S, managers: []}}]\nusers: [{{email: {CROWD[0]}, answers: {{D: null}}}}]", 1, 0),
+        (f"users: [{{email: {CROWD[0]}, answers: {{K: Q}}}}]", 0, 0),
+        (f"users: [{{email: {CROWD[2]}, answers: {{D: X}}}}]", 0, 0),
+        (f"users: [{{email: {CROWD[0]}, archived: true}}]", 0, 0),
+    ],
+    ids=["condition added", "answer changed", "cleared beside a change", "other answer", "joins", "archived"],
+)
+def test_nobody_is_taken_out_of_a_protected_smart_group(
+    tmp_path: Path, manifests: str, with_effects: int, without: int
+) -> None:
+    """Neither by a further condition, which is known without effects, nor by a changed answer; people may come in."""
+    answered = "".join(f"  - {{email: {CROWD[n]}, answers: {{D: {d}, K: P}}}}\n" for n, d in enumerate("XXY"))
+    seed = "people:\n" + answered + FIELD.replace("]}]", "]}, {name: K, type: CHOICE, choices: [P, Q]}]")
+    seed += "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\n"
+    it = Project(tmp_path, seed, "guards: {protect: [smart_group/S]}\n")
+    assert errors(it.plan(manifests)) == ["refusal/protected"] * with_effects
+    assert errors(it.plan(effects=False)) == ["refusal/protected"] * without
+    saved = str(tmp_path / "plan.json")
+    assert lmsconf(tmp_path, "plan", "--out", saved).code == 0
+    assert lmsconf(tmp_path, "apply", saved).code == (4 if with_effects else 0)
+
+
 USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\ngroups: [{name: A}]\n"
 
 

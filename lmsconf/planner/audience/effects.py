@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -46,7 +47,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
     """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail.
 
     losses: content → who loses it, to ask for their progress. sizes: of audiences that are known exactly, after the
-    plan.
+    plan. left: smart group → how many leave it and are not archived.
     """
 
     effects: Effects
@@ -54,6 +55,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
     losses: Mapping[RemoteId, Sequence[RemoteId]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+    left: Mapping[Address, int] = field(default_factory=dict)
 
 
 _COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
@@ -135,6 +137,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         losses={id: ids for id, ids in losses.items() if ids},
         problems=(*_archived_soon(totals), *unarchived_problems(model.scope)),
         sizes=model.sizes(),
+        left=dict(_left(model, audiences)),
     )
 
 
@@ -248,6 +251,14 @@ def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
             basis=group.basis,
             members=_members_digest(model, after),
         )
+
+
+def _left(model: Memberships, audiences: Iterable[Audience]) -> Iterator[tuple[Address, int]]:
+    for group in audiences:
+        if group.before is None or group.after is None or group.address is None or group.address.kind != SMART_GROUP:
+            continue
+        if leave := (group.before & ~group.after & model.active_after).bit_count():
+            yield group.address, leave
 
 
 def _members_digest(model: Memberships, members: Bits) -> str | None:
