@@ -17,7 +17,6 @@ from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import (
-    can_ask,
     masks_people,
     refuse_without_terminal,
     report_problems,
@@ -143,8 +142,9 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
 
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     write_redacted(listed, sys.stderr)
-    unclear = len(locks) > 1 or not can_ask()
-    refuse_options((unclear, "it is not clear which lock to remove", f"Pass --id {locks[0].id}."))
+    hint = f"Pass --id {locks[0].id}."
+    refuse_options((len(locks) > 1, "it is not clear which lock to remove", hint))
+    refuse_without_terminal(hint)
     require_consent("Remove this lock?")
     return locks[0]
 

@@ -634,7 +634,11 @@ def test_the_commands(tmp_path: Path) -> None:
     refused = lmsconf(tmp_path, "apply", "--auto-approve")
     assert refused.code == 1
     assert "CI, until 2099-01-01T00:00:00Z" in refused.err
-    assert lmsconf(tmp_path, "unlock").code == 64
+    asked = lmsconf(tmp_path, "unlock")
+    assert (asked.code, "error: there is no terminal to ask for approval [usage]\n  Pass --id g-1.\n" in asked.err) == (
+        64,
+        True,
+    ), asked.err
     assert lmsconf(tmp_path, "unlock", "--id", "g-9").code == 1
     assert lmsconf(tmp_path, "unlock", "--id", "g-1").out.startswith("Unlocked: CI")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
