@@ -19,6 +19,8 @@ import lmsconf
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, UsageError
+from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.user.types import TEXTS
 from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.lint_codes import RULES
@@ -147,7 +149,18 @@ def test_every_code_is_explained() -> None:
     """Each code that stands in the program has a meaning, and no other has one."""
     root = Path(lmsconf.__file__).parent
     files = (file for file in root.rglob("*.py") if file.name != "problem_codes.py")
-    codes = {code for file in files for code in _CODE.findall(file.read_text(encoding="utf-8"))} - _NO_CODES
+    program = "".join(file.read_text(encoding="utf-8") for file in files)
+    codes = {code for code in _CODE.findall(program)} - _NO_CODES
+    # Those of classes of errors have no slash, and those of files of the sandbox and of sheets are put together.
+    codes |= {*re.findall(r'^    code(?:: str)? = "(.+)"', program, re.MULTILINE)}
+    sorts = re.findall(r'(?:file_problem\(|read_yaml\(path, )"([a-z]+)"', program)
+    codes |= {f"{sort}/{word}" for sort in sorts for word in re.findall(r'code=f"\{file_kind\}/([a-z]+)"', program)}
+    codes |= {f"sheet/{kind.entry_items.noun}" for kind in KINDS.values() if kind.entry_items is not None}
+    for file in root.glob("kinds/*/compare.py"):
+        arguments = re.findall(r"report_missing_key\(planning, declared, ([^)]+)\)", file.read_text(encoding="utf-8"))
+        keys = TEXTS if arguments == ["key"] else [word for one in arguments for word in re.findall('"(.+?)"', one)]
+        codes |= {f"{file.parent.name.replace('_', '-')}/{key}-needed" for key in keys}
+    assert {"error", "usage", "seed/invalid", "faults/yaml", "sheet/audience", "user/language-needed"} <= codes
     assert {
         code for code in codes if meaning_of(code) is None and code not in RULES and not code.endswith("-")
     } == set()
