@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,11 @@ def test_one_broken_file_for_many_groups(tmp_path: Path) -> None:
     found = load_folder(tmp_path, tmp_path)
     assert [problem.code for problem in found.problems] == ["people/address"]
     assert found.files == ("people.csv", "z.yaml")
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    """What is there, but is no file, is named as such; nobody waits for what it might hold."""
+    os.mkfifo(tmp_path / "people.csv")
+    (tmp_path / "a.yaml").write_text("groups: [{name: A, members: {file: people.csv, column: email}}]\n")
+    (problem,) = load_folder(tmp_path, tmp_path).problems
+    assert (problem.code, problem.message) == ("people/no-file", "people.csv is a pipe or a device, not a file")

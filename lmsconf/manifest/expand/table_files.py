@@ -85,6 +85,9 @@ class TableFiles(Struct):
             relative = self.files.relative_path(target)
             if os.path.isdir(target):  # noqa: PTH112  # likewise
                 raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
+            if os.path.exists(target):  # noqa: PTH110  # likewise
+                message = f"{shorten(relative)} is a pipe or a device, not a file"
+                raise problem_found("people/no-file", message, "Name a file of people or of rows.", where)
             hint = "The path is relative to this manifest."
             raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
         key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
