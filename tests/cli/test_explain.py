@@ -150,7 +150,7 @@ def test_every_code_is_explained() -> None:
     root = Path(lmsconf.__file__).parent
     files = (file for file in root.rglob("*.py") if file.name != "problem_codes.py")
     program = "".join(file.read_text(encoding="utf-8") for file in files)
-    codes = {code for code in _CODE.findall(program)} - _NO_CODES
+    codes = set(_CODE.findall(program)) - _NO_CODES
     # Those of classes of errors have no slash, and those of files of the sandbox and of sheets are put together.
     codes |= {*re.findall(r'^    code(?:: str)? = "(.+)"', program, re.MULTILINE)}
     sorts = re.findall(r'(?:file_problem\(|read_yaml\(path, )"([a-z]+)"', program)

@@ -191,7 +191,7 @@ class ClaimMatches(Generic[L]):
         self._problem(
             index,
             "identity/previously-done",
-            f"{claim.label}: the rename is applied"
+            f"{claim.label}: there is nothing to rename"
             if other is None
             else f'{claim.label}: "{other.name}" is live too, so nothing is renamed',
             "Remove `previously`.",
