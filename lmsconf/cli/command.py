@@ -34,7 +34,7 @@ def completes(values: str) -> Complete:
 
 
 class FiniteRange(click.FloatRange):
-    """The type of an option that is a number; nan is in each range of click, and infinity in each without an end."""
+    """The type of an option that is a number: nan is in each range of click, infinity in most."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number. Raises click.BadParameter."""

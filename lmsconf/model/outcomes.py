@@ -150,7 +150,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}
 
     @property
     def effect(self) -> CallState:
-        """Its state as far as the workspace is concerned: done also if it was carried out with other values."""
+        """Its state in the workspace: done also if it was carried out with other values."""
         return CallState.DONE if self.carried_out else self.state
 
 

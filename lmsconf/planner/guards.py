@@ -170,7 +170,7 @@ def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[s
 def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Sequence[str]]) -> Iterator[Problem]:
     """Yield a problem for each protected smart group that people leave. losses: smart group → how many.
 
-    It is a problem of the whole plan (no address), so that the plan keeps the digest that it has without effects.
+    It has no address, so that the plan keeps the digest that it has without effects.
     """
     for address, leave in losses.items():
         if any(matches_patterns(str(address), patterns) for patterns in protect):

@@ -166,7 +166,7 @@ def test_who_is_unarchived_is_told(tmp_path: Path, other: str, empty: bool) -> N
     it.settled(f"users: [{{email: {CROWD[0]}, archived: true}}]", "people=1")
     plan = it.plan(f"users: [{{email: {CROWD[0]}, archived: false}}{other}]")
     (problem,) = (one for one in plan.all_problems if one.code == "people/unarchived")
-    assert problem.message.startswith("this plan unarchives 1 person; ")
+    assert problem.message == "this plan unarchives 1 person; archived now, they are not in its numbers of people"
     told = "Effects on people: nobody's access to content changes, but for accounts that the plan unarchives."
     assert (told in lmsconf(tmp_path, "plan").out) is empty
     renamed = it.plan(f"users: [{{email: {CROWD[0]}, first_name: A}}]")

@@ -88,7 +88,7 @@ def _clashes(
 
 @cache
 def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
-    """Map each dialect key of a property to the objects that have it: property → dialect key, empty if it has none."""
+    """Map each dialect key of a property to the objects that have it: property → its dialect key, or ''."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for operation in load_api_description().operations.values():
         for schema in (operation.body, operation.success):

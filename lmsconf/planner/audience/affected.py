@@ -90,7 +90,7 @@ class AccessScope(Struct, kw_only=True):
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
     addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
     plan → id, for live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
-    unarchived: how many accounts the plan unarchives; those people count in no number, since they are archived now.
+    unarchived: how many accounts the plan unarchives; they are archived now, and count in no number.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)

@@ -80,7 +80,7 @@ def unarchived_problems(scope: AccessScope) -> Iterator[Problem]:
         people = "1 person" if scope.unarchived == 1 else f"{scope.unarchived:,} people"
         yield Problem(
             code="people/unarchived",
-            message=f"this plan unarchives {people}; what they get is not counted, since they are archived now",
+            message=f"this plan unarchives {people}; archived now, they are not in its numbers of people",
             severity=Severity.WARNING,
             hint="After the apply, `lmsconf access` shows what one of them has.",
         )
