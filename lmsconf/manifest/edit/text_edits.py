@@ -339,8 +339,10 @@ def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
     """Remove one item, with the comment above it if comments in this list are about single items."""
     row = rows[at]
-    # A comment above the first item alone may be about the whole list.
-    is_about_item = at > 0 or len(rows) == 1 or any(other.comment < other.start for other in rows[1:])
+    # A comment above the first item alone may be about the whole list, unless that has one in the line of its key.
+    list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment] if rows[0].comment else ""
+    others = any(other.comment < other.start for other in rows[1:])
+    is_about_item = at > 0 or len(rows) == 1 or others or re.match(r"\s*[^\s#].*\s#", list_line) is not None
     start = row.comment if node.commented and is_about_item else row.start
     end = row.end
     is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
