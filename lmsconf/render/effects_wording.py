@@ -100,18 +100,18 @@ def format_count(number: int | None) -> str:
     return NOT_KNOWN if number is None else f"{number:,}"
 
 
-_NOBODYS: Final = "nobody's access to content changes."
+_UNCHANGED: Final = "nobody's access to content changes"
 
 
 def effects_headline(plan: Plan) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
     effects = plan.effects
+    is_unarchiving = any(problem.code == "people/unarchived" for problem in plan.all_problems)
+    unchanged = f"{_UNCHANGED}, but for accounts that the plan unarchives" if is_unarchiving else _UNCHANGED
     if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
-        return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
+        return f"{unchanged}; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
     sentence = totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
-    if sentence == _NOBODYS and any(problem.code == "people/unarchived" for problem in plan.all_problems):
-        return f"{_NOBODYS[:-1]}, but for accounts that the plan unarchives."
-    return sentence
+    return f"{unchanged}." if sentence == f"{_UNCHANGED}." else sentence
 
 
 def tells_effects(plan: Plan) -> bool:
@@ -132,7 +132,7 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     if people.gain is None:
         return "nobody loses content; how many people gain content is not known."
     if not people.any:
-        return _NOBODYS
+        return f"{_UNCHANGED}."
     clauses = [] if people.lose else ["nobody loses content"]
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:

@@ -159,16 +159,25 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     assert problem.message.startswith(f"{said} archived within 30 days")
 
 
-@pytest.mark.parametrize(("other", "empty"), [("", True), (f", {{email: {CROWD[1]}, archived: true}}", False)])
-def test_who_is_unarchived_is_told(tmp_path: Path, other: str, empty: bool) -> None:
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ("", "nobody's access to content changes, but for accounts that the plan unarchives."),
+        (f"groups: [{{name: New, members: [{CROWD[1]}]}}]", "accounts that the plan unarchives; members change in 1"),
+        (f"users: [{{email: {CROWD[1]}, archived: true}}]", "1 person loses content"),
+    ],
+    ids=["alone", "members", "access"],
+)
+def test_who_is_unarchived_is_told(tmp_path: Path, other: str, told: str) -> None:
     """Archived people count in no number, so that a plan does not say that nobody's access changes."""
     it = Project(tmp_path, SEED, "")
     it.settled(f"users: [{{email: {CROWD[0]}, archived: true}}]", "people=1")
-    plan = it.plan(f"users: [{{email: {CROWD[0]}, archived: false}}{other}]")
+    it.write(other, "other.yaml")
+    plan = it.plan(f"users: [{{email: {CROWD[0]}, archived: false}}]")
     (problem,) = (one for one in plan.all_problems if one.code == "people/unarchived")
     assert problem.message == "this plan unarchives 1 person; archived now, they are not in its numbers of people"
-    told = "Effects on people: nobody's access to content changes, but for accounts that the plan unarchives."
-    assert (told in lmsconf(tmp_path, "plan").out) is empty
+    assert told in lmsconf(tmp_path, "plan").out
+    it.write("", "other.yaml")
     renamed = it.plan(f"users: [{{email: {CROWD[0]}, first_name: A}}]")
     assert "people/unarchived" not in [one.code for one in renamed.all_problems]
 
