@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -234,6 +233,17 @@ class _CheckedStream(httpx.SyncByteStream):
         self._stream.close()
 
 
+class _NoCookies(httpx.Cookies):
+    """Keeps no cookie, and parses none: a jar that refuses all takes a tenth of a request's time."""
+
+    def extract_cookies(self, response: httpx.Response) -> None:
+        pass
+
+
+class _Client(httpx.Client):
+    cookies = _NoCookies()  # type: ignore[override]  # nobody sets others
+
+
 @lru_cache(maxsize=2048)
 def _url(text: str) -> httpx.URL:
     """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
@@ -245,14 +255,13 @@ def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> h
     host, is_secure = parts.hostname or "", parts.scheme == "https"
     pattern = f"https://[{host}]" if ":" in host else f"https://{host}"
     try:
-        return httpx.Client(
+        return _Client(
             transport=transport,
             # Plain http is only for this machine, which is reached without the environment's proxy.
             trust_env=is_secure,
             verify=is_secure,
             mounts={pattern: None} if is_secure and is_loopback(host) else None,
             limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
     except OSError as error:
         raise _certificates_error(error) from error
