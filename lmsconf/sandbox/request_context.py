@@ -93,7 +93,6 @@ class NamedValues(dict[str, Value]):
         return self._behaviour(name[8:-1]) if name.startswith("dialect(") else None
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 STORED_NUL: Final = "\ufdd0"
 """What stands for a NUL in the database: SQLite's JSON functions take a NUL for the end of a text."""
 
@@ -111,7 +110,7 @@ def without_nul(value: Json) -> Json:
 
 def _as_sql_value(value: Json) -> Value:
     if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
-        return _ENCODER.encode(value)
+        return encode(value).decode()
     return int(value) if isinstance(value, float) else value
 
 

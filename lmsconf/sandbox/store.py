@@ -18,7 +18,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
@@ -84,8 +83,8 @@ class Repository:
 
     def with_named_values(self, named: Mapping[str, Value]) -> Repository:
         """The same transaction, where a statement without values of its own has these, by the names in it."""
-        made = copy(self)
-        made._named = named
+        made = Repository(self._connection, self._clock, self._ids)
+        made._cache, made._named = self._cache, named
         return made
 
     def _run(self, sql: str, values: tuple[Value, ...]) -> sqlite3.Cursor:
@@ -104,10 +103,6 @@ class Repository:
 
     def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         """All rows of a query."""
-        return self._run(sql, values).fetchall()
-
-    def pairs(self, sql: str, *values: Value) -> list[tuple[Value, Value]]:
-        """All rows of a query with two columns."""
         return self._run(sql, values).fetchall()
 
     def json(self, sql: str, *values: Value) -> Json:

@@ -30,7 +30,7 @@ _SMART_GROUPS: Final = """
     UNION SELECT id FROM groups WHERE kind = 'SMART_GROUP' AND id IN (SELECT value FROM json_each(:groupIds))
 """
 """The smart groups whose members matter."""
-_ENROLLED: Final = """
+_PAIRS: Final = """
     smart AS (SELECT listed.key AS grp, member.value AS person
         FROM json_each(:smartMembers) listed, json_each(listed.value) member),
     who AS (SELECT seq, id, email, trim(first_name || ' ' || last_name) AS name FROM people
@@ -57,10 +57,12 @@ _ENROLLED: Final = """
             FROM what JOIN targets t ON t.content = what.id AND t.kind = 'SMART_GROUP'
             JOIN smart ON smart.grp = t.audience JOIN who ON who.id = smart.person
     ),
-    enrolled AS (SELECT content, person, min(created_at) AS since, max(mandatory) AS mandatory
-        FROM reached GROUP BY content, person)
+    pairs AS (SELECT content, person, min(created_at) AS since, max(mandatory) AS mandatory FROM (
+        SELECT * FROM reached UNION ALL SELECT content, person, NULL, NULL FROM participations
+            UNION ALL SELECT content, person, NULL, NULL FROM certificates
+        ) GROUP BY content, person)
 """
-"""The people and contents that pass the filters of a request, and who is enrolled."""
+"""The people and contents that pass the filters, and pairs of them; `since`: of the enrolment."""
 _VALUES: Final[Mapping[str, str]] = {
     "contentId": "what.id",
     "contentType": "what.type",
@@ -93,14 +95,10 @@ _FOUND: Final = " AND ".join(
     ]
 )
 _RESULTS: Final = f"""
-    WITH {_ENROLLED}, pairs AS (
-        SELECT content, person FROM enrolled UNION SELECT content, person FROM participations
-        UNION SELECT content, person FROM certificates
-    ), results AS (
+    WITH {_PAIRS}, results AS (
         SELECT {", ".join(f"{value} AS {key}" for key, value in _VALUES.items())}, what.place, who.seq,
             CASE e.mandatory WHEN 1 THEN 'MANDATORY' WHEN 0 THEN 'OPTIONAL' ELSE 'NOT_ENROLLED' END AS enrollment
-        FROM pairs JOIN what ON what.id = pairs.content JOIN who ON who.id = pairs.person
-            LEFT JOIN enrolled e ON e.content = what.id AND e.person = who.id
+        FROM pairs e JOIN what ON what.id = e.content JOIN who ON who.id = e.person
             LEFT JOIN participations p ON p.content = what.id AND p.person = who.id
             LEFT JOIN certificates c ON c.content = what.id AND c.person = who.id
     )
@@ -123,8 +121,9 @@ def find_enrolment(context: RequestContext, content: str, person: str) -> tuple[
     """Since when an active person is enrolled in a content, and whether it is mandatory; None if not at all."""
     context.values.update(userIds=json.dumps([person]), contentIds=json.dumps([content]))
     _read_members(context)
-    query = f"WITH {_ENROLLED} SELECT since, mandatory FROM enrolled"
-    for since, mandatory in context.repository.rows(query):
+    for since, mandatory in context.repository.rows(
+        f"WITH {_PAIRS} SELECT since, mandatory FROM pairs WHERE since IS NOT NULL"
+    ):
         return int(since or 0), bool(mandatory)
     return None
 
@@ -136,7 +135,7 @@ def list_results(context: RequestContext) -> Json:
     by, direction = options.get("orderBy", _ORDER), options.get("order", "DESC")
     key = "occuredAt" if by == _ORDER else by
     page = f"ORDER BY {key} IS NULL, {key} {direction}, place, seq {PAGE}"
-    found = json_list(f"SELECT {_ITEM} AS item FROM results WHERE {_FOUND} {page}")
+    found = json_list(f"SELECT * FROM results WHERE {_FOUND} {page}", _ITEM)
     return _answer(context, f"json_object('list', {found})")
 
 

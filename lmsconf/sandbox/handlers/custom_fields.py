@@ -162,7 +162,7 @@ _OBJECTS: Final = {"CHOICE": "object", "MULTI_SELECT": "object-list", "TEXT": "o
 def update_answers(context: RequestContext) -> None:
     """Set or clear the answers in the body. Omitted ones are kept or cleared, according to the dialect."""
     person, answers = context.path["userId"], _answers(context)
-    types = dict(context.repository.pairs("SELECT id, type FROM fields"))
+    types = dict(cast("list[tuple[Value, Value]]", context.repository.rows("SELECT id, type FROM fields")))
     if context.behaviour(f"{_KEY}.omitted") == "clear":
         context.repository.execute("DELETE FROM answers WHERE person = ?", person)
     for field, value in answers.items():
@@ -210,7 +210,7 @@ def _choice_rows(context: RequestContext, field: str, form: str, choices: list[s
     """The rows of the choices of an answer, which are ids or, in some forms, names."""
     column = "name" if form.startswith("name") else "id"
     query = f"SELECT {column}, id FROM choices WHERE field = ?"
-    known = dict(context.repository.pairs(query, field))
+    known = dict(cast("list[tuple[Value, Value]]", context.repository.rows(query, field)))
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
     return [(known[choice], None) for choice in choices]
