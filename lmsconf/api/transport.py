@@ -237,7 +237,7 @@ class _NoCookies(httpx.Cookies):
     """Keeps no cookie, and parses none: a jar that refuses all takes a tenth of a request's time."""
 
     def extract_cookies(self, response: httpx.Response) -> None:
-        pass
+        """Keep none."""
 
 
 class _Client(httpx.Client):
