@@ -685,7 +685,7 @@ def _fields(repository: Repository) -> list[Field]:
             str(type),
             {
                 str(choice): str(text)
-                for choice, text in repository.pairs(
+                for choice, text in repository.rows(
                     "SELECT id, name FROM choices WHERE field = ? ORDER BY position", id
                 )
             },

@@ -167,7 +167,7 @@ class Duplicate(NamedTuple):
 def twins(repository: Repository) -> list[Duplicate]:
     """Everything that is live more than once."""
     found = []
-    for kind, name in repository.pairs(_LIVE_TWICE):
+    for kind, name in repository.rows(_LIVE_TWICE):
         if kind == "FIELD":
             ids = repository.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
         else:
