@@ -27,7 +27,7 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 """The tool that wrote a document."""
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
-_INVISIBLE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]")
+_INVISIBLE: Final = re.compile(rf"[{UNPRINTABLE}](?<![\n\r\t])")
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
 _COMMAND: Final = re.compile(r"#(?=#\w*\[)")
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)

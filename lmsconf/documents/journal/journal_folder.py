@@ -192,8 +192,8 @@ _LENGTH: Final = 8
 def encode_line(entry: Mapping[str, Json]) -> bytes:
     """Return the entry as a line, with its checksum and line feed."""
     content = canonical_json(entry)
-    whole = content[:-1] + f',"{_SUM}":"{_sum(content)}"}}\n'.encode()
-    return escape_invisible(whole.decode("utf-8", "surrogatepass")).encode()
+    whole = content[:-1] + f',"{_SUM}":"{_sum(content)}"}}'.encode()
+    return escape_invisible(whole.decode("utf-8", "surrogatepass")).encode() + b"\n"
 
 
 def decode_line(line: bytes) -> dict[str, Json] | None:
