@@ -7,7 +7,7 @@ from functools import cache
 
 from jsonschema import Draft202012Validator
 
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 
 @cache

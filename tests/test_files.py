@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support import atomic_files
-from lmsconf.support.atomic_files import is_writable, leads_to_stdout, open_for_lines, read_text, write_atomically
+from lmsconf.support import files
+from lmsconf.support.files import is_writable, leads_to_stdout, open_for_lines, read_text, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_the_name_of_a_file_may_be_as_long_as_the_system_allows(tmp_path: Path) 
 
 def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of the largest size is read whole, a larger one is refused; so is a pipe that brings more."""
-    monkeypatch.setattr(atomic_files, "LARGEST", 5)
+    monkeypatch.setattr(files, "LARGEST", 5)
     path = tmp_path / "plan.json"
     for content, is_read in ((b"12345", True), (b"123456", False)):
         path.write_bytes(content)

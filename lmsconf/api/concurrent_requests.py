@@ -31,7 +31,7 @@ from lmsconf.api.pagination import (
 )
 from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.model.api_protocol import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
+from lmsconf.model.calls import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class WorkerPool:
 
 
 class ConcurrentReader:
-    """Implements `lmsconf.model.api_protocol.Api`. Raises ValueError for an operation that writes.
+    """Implements `lmsconf.model.calls.Api`. Raises ValueError for an operation that writes.
 
     whole_rows: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
     """

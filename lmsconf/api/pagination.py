@@ -24,7 +24,7 @@ from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
 from lmsconf.api.spec.dialect_keys import PAGE_SIZE
 from lmsconf.api.spec.operations import Schema, dialect_key_of
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
-from lmsconf.model.api_protocol import ListedRows, ListOperation
+from lmsconf.model.calls import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_name
 

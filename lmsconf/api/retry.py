@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.model.api_protocol import RateLimit
+from lmsconf.model.calls import RateLimit
 
 TOO_MANY, UNAVAILABLE = 429, 503
 TRANSIENT = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
-from lmsconf.model.api_protocol import RateLimit, Report, RunProgress
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot

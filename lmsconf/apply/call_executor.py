@@ -44,8 +44,7 @@ from lmsconf.kinds.shared.kind import Kind, listed_name
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Ref, text_of_id
-from lmsconf.model.api_protocol import ListOperation
-from lmsconf.model.calls import Call, is_creation
+from lmsconf.model.calls import Call, ListOperation, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 

@@ -23,7 +23,7 @@ from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
-from lmsconf.model.api_protocol import Report
+from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
@@ -31,7 +31,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.export.export import ExportResult, export_snapshot

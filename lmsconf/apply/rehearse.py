@@ -31,8 +31,7 @@ from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.api_protocol import Api
-from lmsconf.model.calls import CallResult, CallStatus
+from lmsconf.model.calls import Api, CallResult, CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import ApplyReport, VerifyMode

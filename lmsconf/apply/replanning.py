@@ -24,8 +24,7 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.model.address import Address
-from lmsconf.model.api_protocol import Report
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted

@@ -41,7 +41,7 @@ from lmsconf.model.forms import texts_in
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
 from lmsconf.model.plan import Change, FieldChange, Plan
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.atomic_files import fsync_folder, os_error_message
+from lmsconf.support.files import fsync_folder, os_error_message
 
 FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"

@@ -27,7 +27,7 @@ from lmsconf.model.outcomes import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import totals_sentence
 from lmsconf.render.jinja import html_page
-from lmsconf.support.atomic_files import open_nonblocking, os_error_message
+from lmsconf.support.files import open_nonblocking, os_error_message
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -32,7 +32,7 @@ from lmsconf.audit.statement import (
 from lmsconf.documents.document import TOOL, json_at, parse_document, render_json, value_at
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.files import os_error_message
 
 _LARGEST: Final = 1 << 30
 """Bytes of a file that is read; a larger one is a finding."""

@@ -46,8 +46,7 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.model.api_protocol import Report
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, Report
 from lmsconf.model.fleet import INTERRUPTIONS
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan

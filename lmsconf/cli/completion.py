@@ -201,7 +201,7 @@ def runs(context: CommandContext, incomplete: str) -> list[Item]:
 def topics(context: CommandContext, incomplete: str) -> list[Item]:
     """The pages of the guide, and the commands."""
     from lmsconf.cli.command import COMMANDS
-    from lmsconf.support.folders import guide_topics
+    from lmsconf.support.files import guide_topics
 
     return _beginning(incomplete, (*guide_topics(), *COMMANDS))
 

@@ -25,7 +25,7 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
-    from lmsconf.model.api_protocol import Report
+    from lmsconf.model.calls import Report
     from lmsconf.model.declarations import Manifests
     from lmsconf.workspace.export.accept_drift import DriftedProject
     from lmsconf.workspace.project_manifests import BaseManifests
@@ -89,7 +89,7 @@ def drift(
     be edited safely, no file is written.
     """
     from lmsconf.render import DRIFT_VIEWS
-    from lmsconf.support.atomic_files import write_all_or_none
+    from lmsconf.support.files import write_all_or_none
     from lmsconf.workspace.base_loader import load_base
 
     trusted = trusted_parts(trust_project, base)

@@ -31,8 +31,7 @@ from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
-from lmsconf.model.api_protocol import RateLimit, Report, RunProgress
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
@@ -46,7 +45,7 @@ from lmsconf.render.drift_report import drift_summary, finding_headline
 from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_noun, count_text
-from lmsconf.support.atomic_files import LineStream, descriptor_writer, leads_to_stdout, open_for_lines, os_errors_as
+from lmsconf.support.files import LineStream, descriptor_writer, leads_to_stdout, open_for_lines, os_errors_as
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 FORMAT: Final = 1

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
     from lmsconf.errors import Problem
-    from lmsconf.model.api_protocol import Report
-    from lmsconf.model.calls import Call
+    from lmsconf.model.calls import Call, Report
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.drift import DriftReport
     from lmsconf.model.outcomes import ApplyReport, CallOutcome

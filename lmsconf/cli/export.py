@@ -146,7 +146,7 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
     from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
-    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.support.files import write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):
         _create_folder(folder)
@@ -160,7 +160,7 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
 def _create_folder(folder: Path) -> None:
     """Create a folder if it is missing. Raises LmsconfError."""
-    from lmsconf.support.atomic_files import os_errors_as
+    from lmsconf.support.files import os_errors_as
 
     with os_errors_as(f"{folder} cannot be created", "Name another folder."):
         folder.mkdir(parents=True, exist_ok=True)

@@ -224,7 +224,7 @@ class FleetRun:
     @contextmanager
     def listener(self, label: str, total: int) -> Iterator[Callable[[FleetEntry], None]]:
         """Show how many workspaces have a result; yield the function that is called with each."""
-        from lmsconf.model.api_protocol import RunProgress
+        from lmsconf.model.calls import RunProgress
 
         numbers = count(1)
         with show_progress(label=label) as tell:

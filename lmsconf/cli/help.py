@@ -32,7 +32,7 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
     Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
     else less. With the name of a command, its --help is printed.
     """
-    from lmsconf.support.folders import guide_topics
+    from lmsconf.support.files import guide_topics
 
     topics = sorted(guide_topics(), key=lambda topic: (topic != _FIRST, topic))
     if search is not None:
@@ -75,7 +75,7 @@ def _summary(topic: str) -> str:
 def _lines(topic: str) -> list[str]:
     """Return the lines of a page, each paragraph in one."""
     from lmsconf.render.help_pages import guide_page_text
-    from lmsconf.support.folders import read_guide_page
+    from lmsconf.support.files import read_guide_page
 
     return guide_page_text(read_guide_page(topic), _WHOLE_LINES).splitlines()
 
@@ -83,7 +83,7 @@ def _lines(topic: str) -> list[str]:
 def _page(topic: str, context: click.Context) -> str:
     """Return a page for this terminal; of a topic that is also a command, with the line that shows its options."""
     from lmsconf.render.help_pages import guide_page_text
-    from lmsconf.support.folders import read_guide_page
+    from lmsconf.support.files import read_guide_page
 
     text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))
     also = f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else ""

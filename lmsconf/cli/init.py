@@ -256,7 +256,7 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 def _write(target: Path, texts: Mapping[str, str]) -> None:
     """Write the files that do not exist yet, all or none. Raises LmsconfError if one cannot be written."""
     from lmsconf.manifest.file_set import MANIFESTS
-    from lmsconf.support.atomic_files import os_error_message
+    from lmsconf.support.files import os_error_message
 
     manifests = target / MANIFESTS
     is_searched = manifests.is_dir() and _is_inside(manifests, target)
@@ -312,7 +312,7 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
     """Print the next steps, as commands for the current folder. export: the live workspace is to be exported first."""
     from lmsconf.project.templates import next_commands, project_entries
     from lmsconf.render.jinja import terminal_text
-    from lmsconf.support.folders import find_work_tree
+    from lmsconf.support.files import find_work_tree
 
     text = terminal_text(
         "next_steps.txt.j2",

@@ -131,7 +131,7 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     Exit 0; with --check, 2 if a manifest is not in order. An unreadable file, a link or invalid YAML is exit 1.
     """
     from lmsconf.render.escape import escape_terminal
-    from lmsconf.support.atomic_files import write_all_or_none
+    from lmsconf.support.files import write_all_or_none
     from lmsconf.workspace.export.accept_drift import file_diff
 
     reader, files = _files(context, paths)

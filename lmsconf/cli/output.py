@@ -83,7 +83,7 @@ class Output:
         else:
             from pathlib import Path
 
-            from lmsconf.support.atomic_files import write_atomically
+            from lmsconf.support.files import write_atomically
 
             write_atomically(Path(self.path), redact_output(text))
 
@@ -104,7 +104,7 @@ def refuse_unwritable(path: Path, name: str) -> None:
     No result is YAML, so a YAML file in its place is a manifest, a project file or a seed file. A CSV file is replaced
     only by its header: manifests read lists of people from others.
     """
-    from lmsconf.support.atomic_files import is_writable
+    from lmsconf.support.files import is_writable
 
     if path.suffix.lower() in (".yaml", ".yml") and path.exists():
         raise LmsconfError(
@@ -124,7 +124,7 @@ def refuse_unwritable(path: Path, name: str) -> None:
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
     from lmsconf.render.people_reports import HEADERS
-    from lmsconf.support.atomic_files import os_errors_as
+    from lmsconf.support.files import os_errors_as
 
     headers = {",".join(columns).encode() for columns in HEADERS}
     with os_errors_as(f"{path} cannot be read", "Name another file."), path.open("rb") as file:

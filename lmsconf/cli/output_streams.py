@@ -219,7 +219,7 @@ def is_unwritable(stream: TextIO) -> bool:
 
 
 def stdout_error(error: OSError) -> LmsconfError:
-    from lmsconf.support.atomic_files import os_error_message
+    from lmsconf.support.files import os_error_message
 
     return LmsconfError(
         f"stdout cannot be written: {os_error_message(error)}",

@@ -34,7 +34,7 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode, Problem, Severity
 
 if TYPE_CHECKING:
-    from lmsconf.model.api_protocol import Report
+    from lmsconf.model.calls import Report
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
@@ -135,7 +135,7 @@ def plan(
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
-    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.support.files import write_atomically
 
     trusted = trusted_parts(trust_project, base)
     if snapshot_file is not None:
@@ -278,7 +278,7 @@ def _write_people(file: Path, plan: Plan) -> None:
     from lmsconf.documents.access_documents import people_json
     from lmsconf.render.people_reports import people_csv
     from lmsconf.render.resource_wording import count_noun
-    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.support.files import write_atomically
 
     write = people_json if file.suffix.lower() == ".json" else people_csv
     write_atomically(file, write(plan.effects))

@@ -208,7 +208,7 @@ def _write(out: str, text: str) -> None:
     if out == "-":
         write_redacted(text, sys.stdout, exact=True)
         return
-    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.support.files import write_atomically
 
     write_atomically(Path(out), text)
     write_stderr(f"{out} is written.")
@@ -220,7 +220,7 @@ def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] 
     if path is None:
         yield None
         return
-    from lmsconf.support.atomic_files import os_errors_as
+    from lmsconf.support.files import os_errors_as
 
     with os_errors_as(f"--log {path} cannot be written", "Check its folder."):
         file = path.open("a", encoding="utf-8", buffering=1)

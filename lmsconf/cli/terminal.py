@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import IO, TYPE_CHECKING, Final, TextIO, TypeAlias
 
 from lmsconf.errors import Terminated
-from lmsconf.model.api_protocol import RateLimit, RunProgress
+from lmsconf.model.calls import RateLimit, RunProgress
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.project.credentials import env_may_hold_token
 from lmsconf.render.escape import escape_terminal

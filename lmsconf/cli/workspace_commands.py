@@ -36,7 +36,7 @@ from lmsconf.cli.workspace_options import (
 )
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
-from lmsconf.support.folders import state_folder
+from lmsconf.support.files import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -67,7 +67,7 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     compare people who are new in the manifests, and the snapshot cannot be exported.
     """
     from lmsconf.documents.snapshot_file import text_pieces
-    from lmsconf.support.atomic_files import write_atomically
+    from lmsconf.support.files import write_atomically
 
     refuse_unwritable(file, str(file))
     settings = load_context_settings(context)
@@ -324,9 +324,9 @@ def _written(settings: Settings, diagnosis: DoctorReport) -> DoctorReport:
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
     """
-    from lmsconf.doctor.project_file_edit import set_dialect_keys
+    from lmsconf.doctor.probe_run import set_dialect_keys
     from lmsconf.project.config_file import FILE
-    from lmsconf.support.atomic_files import read_text, write_atomically
+    from lmsconf.support.files import read_text, write_atomically
 
     seen = diagnosis.probe.values if diagnosis.probe else {}
     words = {key: value for key, value in seen.items() if settings.dialect.get(key) != value}

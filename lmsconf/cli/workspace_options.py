@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.api.client import Exchange
-    from lmsconf.model.api_protocol import Report, RunProgress
+    from lmsconf.model.calls import Report, RunProgress
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
@@ -233,7 +233,7 @@ def load_valid_manifests(settings: Settings, events: CommandEvents = NO_EVENTS) 
 def load_saved(file: Path, loads: Callable[[str], Value], taken: str) -> Value:
     """Load a saved document. taken: what the command takes, for the error of another file. Raises LmsconfError."""
     from lmsconf.documents.document import errors_of_file
-    from lmsconf.support.atomic_files import read_text
+    from lmsconf.support.files import read_text
 
     text = read_text(file)
     with errors_of_file(str(file), text, taken):

@@ -24,7 +24,7 @@ from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFoun
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, listed_name
 from lmsconf.kinds.shared.kind_names import CONTENT
-from lmsconf.model.api_protocol import Api, ListedRows, ListOperation
+from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.project.settings import Settings

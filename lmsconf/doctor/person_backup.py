@@ -33,7 +33,7 @@ from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import normalize_name
-from lmsconf.support.folders import read_own_file, write_own_file
+from lmsconf.support.files import read_own_file, write_own_file
 
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)

@@ -1,16 +1,22 @@
-"""The probe: run all lessons in order on scratch objects, and restore everything, however it ends."""
+"""The probe: run all lessons in order on scratch objects, restore everything, however it ends, and write what was
+learnt into the project file in place, so that comments and layout are kept.
+
+The new text of the project file is parsed again before it is returned. If it does not have exactly the intended
+meaning, which is possible with unusual layouts, it is rejected, and the lines to paste are shown instead.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import METADATA_MODE, PAGE_SIZE
+from lmsconf.api.spec.dialect_keys import METADATA_MODE, PAGE_SIZE, Value
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.assignment_lessons import AssignmentLessons
@@ -29,8 +35,13 @@ from lmsconf.doctor.person_lessons import ACCOUNT_KEYS, ANSWER_KEYS, AccountLess
 from lmsconf.doctor.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.doctor.trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
-from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.model.api_protocol import Api
+from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
+from lmsconf.manifest.edit.text_edits import format_scalar
+from lmsconf.manifest.edit.tree_builder import Node
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, replace_value
+from lmsconf.manifest.yaml_reader import read_yaml
+from lmsconf.model.calls import Api
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
 Tell = Callable[[str], None]
@@ -307,3 +318,77 @@ def _only(message: str, ids: list[str]) -> str:
     if len(ids) > 1:
         raise SubjectNotFound(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
     return ids[0]
+
+
+_KEY: Final = "dialect"
+
+
+class UneditableLayout(LmsconfError):
+    """The file has a layout that cannot be edited safely."""
+
+    code = "probe/not-written"
+
+
+def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) -> str:
+    """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
+
+    Raises UneditableLayout.
+    """
+    if not isinstance(_parsed(text), dict):
+        raise UneditableLayout("the project file is not a single mapping", hint="Fix it first: lmsconf validate")
+    end = "\r\n" if "\r\n" in text else "\n"
+    page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
+    (root,) = page.roots
+    try:
+        rest = {key: value for key, value in dialect.items() if not _set_key(page, root, key, value, workspace)}
+        edited, wanted = page.edited_bytes().decode(), root.value()
+    except ProblemsFound as refused:
+        raise _unsafe_edit(dialect) from refused
+    if rest and isinstance(wanted, dict):
+        indent = " " * (root.parts[0][0].column - 1 if root.parts else 0)
+        edited += "".join(f"{indent}{line}{end}" for line in _dialect_lines(rest))
+        wanted = {**wanted, _KEY: dict(rest)}
+    if _parsed(edited) != wanted:
+        raise _unsafe_edit(dialect)
+    return edited
+
+
+def _set_key(page: YamlEditor, root: Node, key: str, value: Value, workspace: str) -> bool:
+    """Note a key's new value in the section that declares it, or in that for all workspaces; False if there is none.
+
+    The section of the workspace takes precedence. Raises ProblemsFound.
+    """
+    own = _node_at(root, "workspaces", workspace, _KEY)
+    section = own if own is not None and own.get(key) is not None else _node_at(root, _KEY)
+    if section is None:
+        return False
+    if section.kind != "mapping":
+        raise refused_edit("this is not a mapping", page.location_of(section))
+    page.refuse_shared(section)
+    node = section.get(key)
+    if node is None:
+        section.added_keys[key] = value
+    else:
+        replace_value(page, node, value)
+    return True
+
+
+def _node_at(node: Node | None, *trail: str) -> Node | None:
+    for step in trail:
+        node = node and node.get(step)
+    return node
+
+
+def _parsed(text: str) -> Json:
+    """The parsed value of the text; None if it has problems."""
+    reading = read_yaml("", text)
+    return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
+
+
+def _dialect_lines(dialect: Mapping[str, Value]) -> list[str]:
+    return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
+
+
+def _unsafe_edit(dialect: Mapping[str, Value]) -> UneditableLayout:
+    lines = "\n".join(_dialect_lines(dialect))
+    return UneditableLayout("the project file cannot be edited safely", hint=f"Add this to it:\n{lines}")

@@ -22,7 +22,7 @@ from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.calls import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.render.resource_wording import name_list
 

@@ -27,7 +27,7 @@ from lmsconf.fleet.fleet_run import run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
 from lmsconf.fleet.worker import interrupt_run
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
 
 _INSTALL: Final = "Install it with: pip install 'lmsconf[dask]'"

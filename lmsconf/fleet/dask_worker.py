@@ -28,7 +28,7 @@ from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
 from lmsconf.render.resource_wording import name_list
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.files import read_text, write_atomically
 
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
 """The statuses of a Dask worker whose tasks another one gets."""

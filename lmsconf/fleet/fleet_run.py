@@ -27,7 +27,7 @@ from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import is_writable, os_errors_as, write_atomically
+from lmsconf.support.files import is_writable, os_errors_as, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"

@@ -26,7 +26,7 @@ from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport
 from lmsconf.model.plan import FULL_UNDO, Change
 from lmsconf.render.jinja import plain_macro
 from lmsconf.render.resource_wording import name_list
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.files import read_text, write_atomically
 
 _NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _MOST: Final = {"github": 256, "gitlab": 200}

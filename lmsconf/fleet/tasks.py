@@ -37,7 +37,7 @@ from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.json import drift_json, problems_json
 from lmsconf.render.plan_wording import relaxed_settings
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline

@@ -18,7 +18,7 @@ from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry,
 from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
 from lmsconf.render.resource_wording import count_noun, name_list
-from lmsconf.support.atomic_files import is_writable
+from lmsconf.support.files import is_writable
 
 APPLIED: Final = "apply.json"
 _NAMES: Final = 3

@@ -18,8 +18,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import GetRequest
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, GetRequest
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 

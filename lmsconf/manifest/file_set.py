@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
-from lmsconf.support.atomic_files import open_nonblocking
+from lmsconf.support.files import open_nonblocking
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024

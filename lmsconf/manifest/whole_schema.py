@@ -26,7 +26,7 @@ from lmsconf.manifest.schema_check import (
     property_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 ABSENT: Final = "absent"
 TESTS: Final = "tests"

@@ -29,8 +29,13 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, Sourc
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import open_nonblocking
-from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
+from lmsconf.support.files import (
+    open_nonblocking,
+    outermost_work_tree,
+    read_own_file,
+    state_folder,
+    write_own_file,
+)
 from lmsconf.support.secrets import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 

@@ -30,7 +30,7 @@ from lmsconf.project.credentials import (
     request_destination,
     token_source_from,
 )
-from lmsconf.support.folders import find_work_tree
+from lmsconf.support.files import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 

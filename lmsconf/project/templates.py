@@ -21,7 +21,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
-from lmsconf.support.folders import read_ci_workflow, read_schema
+from lmsconf.support.files import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"
@@ -58,7 +58,7 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
 
     replace: overwrite those of another version too. Raises LmsconfError.
     """
-    from lmsconf.support.atomic_files import os_errors_as, write_atomically
+    from lmsconf.support.files import os_errors_as, write_atomically
 
     for name, text in schema_texts().items():
         path = root / name

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.model.api_protocol import RunProgress
+from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import UnmanagedResources

@@ -20,8 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import open_nonblocking
-from lmsconf.support.folders import REPOSITORY, find_work_tree
+from lmsconf.support.files import REPOSITORY, find_work_tree, open_nonblocking
 
 SECONDS: Final = 120.0
 _GITFILE: Final = "gitdir: "

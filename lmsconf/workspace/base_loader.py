@@ -26,7 +26,7 @@ from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.credentials import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.support.folders import find_work_tree
+from lmsconf.support.files import find_work_tree
 from lmsconf.support.git import GitFailed, GitFile, GitRepository, open_repository
 from lmsconf.workspace.plan_with_base import default_settings_by_path, settings_by_path
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, load_manifests

@@ -16,7 +16,7 @@ from lmsconf.support.url_rules import host_problem
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
-    from lmsconf.model.api_protocol import Report
+    from lmsconf.model.calls import Report
     from lmsconf.sandbox.service import Sandbox
 
 

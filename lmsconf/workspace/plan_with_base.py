@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.file_set import MANIFESTS
-from lmsconf.model.api_protocol import Report
+from lmsconf.model.calls import Report
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import raise_to_errors

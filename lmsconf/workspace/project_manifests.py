@@ -24,8 +24,7 @@ from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
-from lmsconf.support.atomic_files import open_nonblocking
-from lmsconf.support.folders import find_work_tree
+from lmsconf.support.files import find_work_tree, open_nonblocking
 
 if TYPE_CHECKING:
     from lmsconf.support.git import GitRepository

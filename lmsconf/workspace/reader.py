@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
-from lmsconf.model.api_protocol import Report
+from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.effects import Basis

@@ -23,8 +23,7 @@ from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.api_protocol import Report
-from lmsconf.model.calls import CallIndex, is_creation
+from lmsconf.model.calls import CallIndex, Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lint_codes import RULES, LintLevel

@@ -15,7 +15,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.experiments import EXPERIMENTS
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.sandbox.handlers import find_handler
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 from .writer import attribute, snake
 

@@ -11,7 +11,7 @@ from workload import Size, make_project, values_of
 
 import lmsconf
 from lmsconf.cli.terminal import LimitWording
-from lmsconf.model.api_protocol import RunProgress
+from lmsconf.model.calls import RunProgress
 
 LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")
 

@@ -35,7 +35,7 @@ from lmsconf.errors import (
     Terminated,
     UsageError,
 )
-from lmsconf.model.api_protocol import RunProgress
+from lmsconf.model.calls import RunProgress
 
 RAISED: dict[str, Callable[[], BaseException]] = {
     "kind": lambda: StalePlan("too many deletes", hint="lmsconf apply --allow deletes=9"),
@@ -188,7 +188,7 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
         "import sys; from lmsconf.cli.output_streams import show_progress\n"
-        "from lmsconf.model.api_protocol import RunProgress\n"
+        "from lmsconf.model.calls import RunProgress\n"
         "with show_progress() as tell: tell(RunProgress(done=1, total=2, is_final=True), 'Reading groups')\n"
         "assert 'rich' in sys.modules"
     )

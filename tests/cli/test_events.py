@@ -22,7 +22,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.support.atomic_files import LineStream, descriptor_writer
+from lmsconf.support.files import LineStream, descriptor_writer
 
 pytestmark = pytest.mark.sampled(day=8)
 

@@ -22,7 +22,7 @@ from lmsconf.model.policy import GuardLimits
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.support.folders import guide_topics, read_guide_page
+from lmsconf.support.files import guide_topics, read_guide_page
 
 ROOT = Path(__file__).parent.parent.parent
 REQUEST = re.compile(r"\d\d:\d\d:\d\d\.\d{3}Z GET /\S+ 200 \(\d+ ms\)")

@@ -22,7 +22,7 @@ import lmsconf
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
-from lmsconf.model.api_protocol import RunProgress
+from lmsconf.model.calls import RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox

@@ -14,7 +14,7 @@ from lmsconf.api.client import Client, Exchange
 from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.errors import ApiError, ExitCode, Unreachable
-from lmsconf.support.folders import read_guide_page
+from lmsconf.support.files import read_guide_page
 
 from .network import CANARY, Clock, Network, VirtualThreads, said
 

@@ -16,7 +16,7 @@ from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
 from lmsconf.api.response_limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
-from lmsconf.model.api_protocol import ListedRows, ListOperation
+from lmsconf.model.calls import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 
 from .network import Network, client, pages, said

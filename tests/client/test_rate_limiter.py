@@ -32,7 +32,7 @@ from lmsconf.api.response_limits import (
 from lmsconf.api.retry import Outage, RateLimiter
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import ApiError, Rejected
-from lmsconf.model.api_protocol import ListOperation, ReadArguments, RunProgress
+from lmsconf.model.calls import ListOperation, ReadArguments, RunProgress
 
 from .network import CANARY, Answering, Clock, Network, VirtualThreads, client, pages, raw, said
 

@@ -20,8 +20,7 @@ from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.api_protocol import RateLimit, RunProgress
-from lmsconf.model.calls import Call, CallStatus, Step
+from lmsconf.model.calls import Call, CallStatus, RateLimit, RunProgress, Step
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy

@@ -17,7 +17,7 @@ from manifest.cases import Case, cases
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
-from lmsconf.doctor.project_file_edit import UneditableLayout, set_dialect_keys
+from lmsconf.doctor.probe_run import UneditableLayout, set_dialect_keys
 from lmsconf.doctor.report import Health
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript

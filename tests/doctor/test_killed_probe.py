@@ -24,7 +24,7 @@ from wire.second_dialect import second_dialect
 
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
-from lmsconf.support.folders import write_own_file
+from lmsconf.support.files import write_own_file
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
 from .test_probe_people import CREATES, WHOLE, OwnWay, ask, declaring

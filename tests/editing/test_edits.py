@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP,
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.atomic_files import write_all_or_none
+from lmsconf.support.files import write_all_or_none
 from lmsconf.workspace.export.accept_drift import DriftedProject
 from lmsconf.workspace.export.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests

@@ -15,7 +15,7 @@ import pytest
 from flow.shell import lmsconf
 from pictures.terminal import drawn
 
-from lmsconf.support.folders import guide_topics
+from lmsconf.support.files import guide_topics
 
 from .clone import blocks
 from .conftest import EXAMPLES, REPOSITORY

@@ -14,7 +14,7 @@ import pytest
 from fleet.fleet_project import PROJECT, TABLE, Fleet
 from json_schemas import schema_validator
 
-from lmsconf.support.atomic_files import LARGEST
+from lmsconf.support.files import LARGEST
 
 KEY = "k" * 32
 

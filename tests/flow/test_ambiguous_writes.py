@@ -17,8 +17,7 @@ from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.api_protocol import Report
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox

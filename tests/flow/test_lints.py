@@ -16,7 +16,7 @@ from texts import listed_cases, text_of
 from lmsconf.errors import ExitCode
 from lmsconf.model.lint_codes import RULES
 from lmsconf.planner.lint_rules import lint_manifests
-from lmsconf.support.folders import read_guide_page, read_schema
+from lmsconf.support.files import read_guide_page, read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project, project_file

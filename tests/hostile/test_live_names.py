@@ -19,8 +19,7 @@ from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.api_protocol import RunProgress
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, RunProgress
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
 from lmsconf.model.outcomes import (
     ApplyReport,

@@ -20,8 +20,7 @@ from lmsconf.documents.journal.journal_reader import parse_journal
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.model.api_protocol import Report, RunProgress
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, Report, RunProgress
 from lmsconf.model.outcomes import CallOutcome, CallState
 from lmsconf.support.secrets import register_secret
 

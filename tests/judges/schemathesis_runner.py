@@ -23,7 +23,7 @@ from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.synthetic_seed import generate_seed
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 TOKEN: Final = "sandbox"
 PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")

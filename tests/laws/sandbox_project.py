@@ -31,7 +31,7 @@ from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
-from lmsconf.model.api_protocol import Report
+from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

@@ -27,8 +27,7 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Unauthorized
 from lmsconf.model.address import Address
-from lmsconf.model.api_protocol import Report
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.project.settings import LockSettings, Settings, load_settings

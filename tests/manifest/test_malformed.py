@@ -20,7 +20,7 @@ from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
 from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 
 pytestmark = pytest.mark.sampled(day=8)

@@ -37,7 +37,7 @@ from lmsconf.manifest.whole_schema import Section, declared_section, manifest_sc
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -37,7 +37,7 @@ def modules(root: Path = ROOT) -> list[str]:
     """What must not be wrong: what speaks to the service, plans, applies, writes down, locks, trusts and redacts."""
     packages = ("api", "model", "planner", "documents", "kinds", "apply")
     alone = (
-        "support/atomic_files", "support/secrets", "support/url_rules", "render/escape",
+        "support/files", "support/secrets", "support/url_rules", "render/escape",
         "project/credentials",
     )  # fmt: skip
     files = [file for package in packages for file in sorted((root / "lmsconf" / package).rglob("*.py"))]

@@ -14,7 +14,7 @@ import pytest
 from rules.test_imports import MAY_IMPORT
 from texts import listed_cases
 
-from lmsconf.support.folders import guide_topics, read_guide_page
+from lmsconf.support.files import guide_topics, read_guide_page
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -20,7 +20,7 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
-from lmsconf.model.api_protocol import Report
+from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings

@@ -18,7 +18,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.model.address import Address, Ref
-from lmsconf.support.folders import read_schema
+from lmsconf.support.files import read_schema
 
 from .second_dialect import FORBIDDING, second_dialect
 

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from msgspec.json import decode
 from msgspec.structs import replace
 
-from lmsconf.model.api_protocol import ListOperation
-from lmsconf.support.folders import read_schema
+from lmsconf.model.calls import ListOperation
+from lmsconf.support.files import read_schema
 
 Schema: TypeAlias = "Mapping[str, object]"
 """A JSON Schema whose every `$ref` is resolved."""

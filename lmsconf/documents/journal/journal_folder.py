@@ -24,7 +24,7 @@ from lmsconf.documents.document import escape_invisible
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.atomic_files import os_errors_as
+from lmsconf.support.files import os_errors_as
 
 _LONGEST = 100
 """Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""

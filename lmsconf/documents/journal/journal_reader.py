@@ -35,7 +35,7 @@ from lmsconf.model.outcomes import (
     RecordedRun,
     RunEnding,
 )
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.files import os_error_message
 
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:

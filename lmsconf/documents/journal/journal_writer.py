@@ -46,7 +46,7 @@ from lmsconf.model.outcomes import (
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.atomic_files import os_error_message, write_atomically
+from lmsconf.support.files import os_error_message, write_atomically
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 SHORT: Final = 12

@@ -27,7 +27,7 @@ from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.outcomes import ChainLink, JournalHeader, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.atomic_files import read_text
+from lmsconf.support.files import read_text
 
 PLAN: Final = "plan"
 BEFORE: Final = "before"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.kinds.shared.manifest_entry import EntryItems, PartReferences, Trail
-from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.calls import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 

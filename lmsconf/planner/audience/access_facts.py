@@ -31,7 +31,7 @@ from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.calls import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope

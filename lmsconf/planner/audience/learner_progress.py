@@ -16,7 +16,7 @@ from lmsconf.kinds.assignment.types import InProgressRow, TargetRow
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.responses import id_set, object_list, optional_text, require_object
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api
+from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing

@@ -25,7 +25,7 @@ from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api, ListedRows, ReadArguments
+from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import LOCK_PREFIX, normalize_name

@@ -33,7 +33,7 @@ from lmsconf.kinds.user.types import (
     parse_values,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import ListedRows
+from lmsconf.model.calls import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing

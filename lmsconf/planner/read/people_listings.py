@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.responses import (
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import ListedRows
+from lmsconf.model.calls import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys

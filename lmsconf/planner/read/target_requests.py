@@ -13,7 +13,7 @@ from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.responses import object_list, require_object, text_or_none
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api
+from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot

@@ -43,7 +43,7 @@ from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift import TAKE_OVER
-from lmsconf.support.atomic_files import read_text
+from lmsconf.support.files import read_text
 
 
 class ManifestEditor(Struct):
