@@ -23,15 +23,16 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
 )
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.names import exact_pattern
+from lmsconf.model.names import exact_pattern, matches_patterns
 from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.guards import evaluate_guards, find_protected_changes
+from lmsconf.planner.guards import evaluate_guards, find_protected_changes, find_protected_losses
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
@@ -146,6 +147,16 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
     lists = policy.guards.stricter(saved).protect
     refused = list(find_protected_changes(plan.changes, lists))
     again = {one.address for one in refused}
+    # A group that the plan was saved with as protected was judged then, apart from those who are archived meanwhile.
+    left = {
+        group.address: group.leave
+        for group in plan.effects.groups
+        if group.leave
+        and group.address.kind == SMART_GROUP
+        and str(group.address) not in again
+        and not any(matches_patterns(str(group.address), patterns) for patterns in saved.protect)
+    }
+    refused += find_protected_losses(left, policy.guards.protect)
     # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
     # refusal: plans list their patterns without the lists that exclusions belong to.
     kept = [

@@ -142,9 +142,12 @@ def test_nobody_is_taken_out_of_a_protected_smart_group(
     it = Project(tmp_path, seed, "guards: {protect: [smart_group/S]}\n")
     assert errors(it.plan(manifests)) == ["refusal/protected"] * with_effects
     assert errors(it.plan(effects=False)) == ["refusal/protected"] * without
-    saved = str(tmp_path / "plan.json")
-    assert lmsconf(tmp_path, "plan", "--out", saved).code == 0
-    assert lmsconf(tmp_path, "apply", saved).code == (4 if with_effects else 0)
+    saved, file = str(tmp_path / "plan.json"), tmp_path / "lmsconf.yaml"
+    for protected in ("smart_group/S", "group/*"):  # the second plan is saved before the group is protected
+        it.write_options(f"guards: {{protect: [{protected}]}}\n")
+        assert lmsconf(tmp_path, "plan", "--out", saved).code == 0
+        file.write_text(file.read_text().replace("group/*", "smart_group/S"))
+        assert lmsconf(tmp_path, "apply", saved).code == (4 if with_effects else 0)
 
 
 USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\ngroups: [{name: A}]\n"
