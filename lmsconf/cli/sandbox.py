@@ -128,8 +128,8 @@ def seed_command(
     With any of the number options the data is generated; the same numbers generate the same workspace. --out writes it
     to a seed file instead of a workspace.
     """
-    from lmsconf.sandbox.seed import load_seed
-    from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
+    from lmsconf.sandbox.seed import dump_seed, load_seed
+    from lmsconf.sandbox.synthetic_seed import generate_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
     refuse_options(

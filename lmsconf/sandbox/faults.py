@@ -9,20 +9,20 @@ A script is read from a YAML or JSON file: a list with one entry per fault, with
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from msgspec import Struct, convert, field
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import ProblemsFound
 
 BodyCorruption: TypeAlias = Literal["truncated", "html"]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ALWAYS: Final = 2**31
 """More than any script needs."""
 
@@ -34,7 +34,7 @@ class ConnectionLost(ConnectionError):
         super().__init__("the connection broke before an answer came")
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One fault, for the next `times` requests whose operation matches the shell pattern.
 
     status       returns this status, with `headers` (such as retry-after); the request is not carried out
@@ -49,18 +49,18 @@ class Fault(Struct, frozen=True, kw_only=True):
     """
 
     operation: str = "*"
-    times: int = 1
-    status: int | None = None
+    times: Count = 1
+    status: Annotated[int, Meta(ge=200, le=599)] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    delay: float = 0.0
+    delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     cut: bool = False
     lose_answer: bool = False
     spoil: BodyCorruption | None = None
     stale: bool = False
-    after: int = 0
-    calls: frozenset[int] = frozenset()
-    chance: float = 1.0
-    seed: int = 0
+    after: Count = 0
+    calls: frozenset[Count] = frozenset()
+    chance: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    seed: Count = 0
 
 
 class FaultScript:
@@ -107,13 +107,10 @@ class _PendingFault:
         return fnmatchcase(operation, self.fault.operation)
 
 
-_KEYS: Final = Fault.__struct_fields__
-_LONGEST_DELAY: Final = 3600.0
-
-
 def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
     from lmsconf.sandbox.seed import file_problem, read_yaml  # YAML is only needed here
+    from lmsconf.sandbox.seed_rows import InvalidSeedValue, read_entry
 
     entries = read_yaml(path, "faults") or []
     if not isinstance(entries, list):
@@ -122,68 +119,20 @@ def parse_faults(path: Path) -> list[Fault]:
     script: list[Fault] = []
     for place, entry in enumerate(entries):
         try:
-            script.append(_fault(entry))
-        except ValueError as error:
+            fault = read_entry(_with_numbers(entry) if isinstance(entry, dict) else entry, Fault)
+            script.append(replace(fault, headers={name.lower(): text for name, text in fault.headers.items()}))
+        except InvalidSeedValue as error:
             problems.append(f"[{place}]: {error}")
     if problems:
         raise ProblemsFound([file_problem("faults", str(path), message) for message in problems])
     return script
 
 
-def _fault(entry: object) -> Fault:
-    """Parse one entry. Raises ValueError with the key that is invalid."""
-    if not isinstance(entry, dict):
-        raise ValueError("it is not a mapping")
-    if unknown := [key for key in entry if key not in _KEYS]:
-        raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(_KEYS)}")
-    return convert({key: _READERS[key](key, entry[key]) for key in _KEYS if key in entry}, Fault)
-
-
-def _text(pattern: str, wrong: str, convert: Callable[[str], object]) -> Callable[[str, object], object]:
-    """What converts a text of that pattern, and raises ValueError for anything else."""
-
-    def read(key: str, value: object) -> object:
-        if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise ValueError(f"{key} is {wrong}: {value}")
-        return convert(value)
-
-    return read
-
-
-def _headers(_: str, value: object) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise ValueError("headers is not a mapping of texts")
-    return {name.lower(): text for name, text in value.items()}
-
-
-_COUNT: Final = _text("[0-9]{1,9}", "not a count", int)
-_FLAG: Final = _text("true|false", "neither true nor false", "true".__eq__)
-
-
-def _calls(key: str, value: object) -> list[object]:
-    return [_COUNT(key, call) for call in (value if isinstance(value, list) else [value])]
-
-
-def _fraction(most: float, key: str, text: object) -> float:
-    try:
-        value = float(str(text))
-    except ValueError:
-        raise ValueError(f"{key} is not a number: {text}") from None
-    if not 0 <= value <= most:
-        raise ValueError(f"{key} is not from 0 to {most:g}: {text}")
-    return value
-
-
-_READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
-    "operation": lambda _, value: str(value),
-    "times": _text("always|[0-9]{1,9}", "not a count", lambda text: ALWAYS if text == "always" else int(text)),
-    "status": _text("[2-5][0-9]{2}", "not an HTTP status", int),
-    "headers": _headers,
-    "delay": partial(_fraction, _LONGEST_DELAY),
-    **dict.fromkeys(("cut", "lose_answer", "stale"), _FLAG),
-    "spoil": _text("truncated|html", "neither truncated nor html", str),
-    **dict.fromkeys(("after", "seed"), _COUNT),
-    "calls": _calls,
-    "chance": partial(_fraction, 1.0),
-}
-"""Key of an entry → what reads its value; it raises ValueError."""
+def _with_numbers(entry: Mapping[str, object]) -> dict[str, object]:
+    """Return an entry with the number for `times: always`, and one call as a list."""
+    values = dict(entry)
+    if values.get("times") == "always":
+        values["times"] = ALWAYS
+    if "calls" in values and not isinstance(values["calls"], list):
+        values["calls"] = [values["calls"]]
+    return values

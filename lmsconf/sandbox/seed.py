@@ -24,8 +24,10 @@ from lmsconf.sandbox.store import Repository
 
 try:
     from yaml import CBaseLoader as _Base
+    from yaml import CSafeDumper as _Dumper
 except ImportError:  # built without libyaml: the same values, ten times slower
     from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
+    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]
 
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml from 0.2.6 on says; before, Python's recursion ends."""
@@ -40,6 +42,12 @@ def load_seed(path: Path) -> Mapping[str, object]:
         message = f"it is not a seed or a snapshot, but a {values['format']}"
         raise ProblemsFound([file_problem("seed", str(path), message)])
     return values
+
+
+def dump_seed(values: Mapping[str, object]) -> str:
+    """Return the values of a seed as the text of its file, in which every parser reads the same."""
+    text: str = yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def fill_workspace(

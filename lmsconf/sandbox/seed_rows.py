@@ -50,10 +50,11 @@ _ERROR: Final = re.compile(r"(.*?)(?: - at (?:`key` in )?`\$(.*)`)?", re.DOTALL)
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING_KEY: Final = re.compile(r"Object missing required field `(.*)`")
 _UNKNOWN_VALUE: Final = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_WRONG_TYPE: Final = re.compile(r"Expected `(\w+).*")
+_WRONG_TYPE: Final = re.compile(r"Expected `(\w+)[^`]*`(?: (>=|<=) (.*)|.*)")
 _WANTED: Final = {
     "array": "is not a list",
     "bool": "is neither true nor false",
+    "float": "is not a number",
     "int": "is not a whole number",
     "object": "is not a mapping",
     "str": "is not text",
@@ -75,7 +76,8 @@ def _explain(error: str, kind: type[Struct]) -> str:
     if found := _UNKNOWN_VALUE.fullmatch(what):
         return f"{place} {found[1]} is none of {', '.join(get_args(type))}"
     if found := _WRONG_TYPE.fullmatch(what):
-        return f"{place or 'a key'} {_WANTED[found[1]]}"
+        bound = f"is not at {'least' if found[2] == '>=' else 'most'} {found[3]}"
+        return f"{place or 'a key'} {bound if found[2] else _WANTED[found[1]]}"
     return f"{place}: {what}"
 
 

@@ -1,11 +1,9 @@
-"""Synthetic workspaces of any size, as a seed file: equal arguments give equal bytes."""
+"""Synthetic workspaces of any size, as the values of a seed file: equal arguments give equal values."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from copy import copy
 from itertools import count
 from random import Random
 from typing import Final, TypeAlias
@@ -95,15 +93,6 @@ def generate_seed(
     }
 
 
-def dump_seed(values: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
-    """The values as the text of a seed file, one entry per line."""
-    lines: list[str] = []
-    for section, entries in values.items():
-        lines.append(f"{section}:")
-        lines.extend(f"  - {_flow(entry)}" for entry in entries)
-    return "\n".join([*lines, ""])
-
-
 def _field(name: str, type: str, choices: tuple[str, ...]) -> Entry:
     return {"name": name, "type": type} | ({"choices": list(choices)} if choices else {})
 
@@ -174,7 +163,8 @@ def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: li
     per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
     for place, content in enumerate(contents):
         for audience in dice.sample(audiences, per_content + (place < more)):
-            entry: Entry = {"content": content["name"], "assign_to": [audience]}
+            # YAML would write the same object in two places as an anchor and its alias.
+            entry: Entry = {"content": content["name"], "assign_to": [copy(audience)]}
             if dice.random() < 0.5:
                 entry["mandatory"] = True
             if dice.random() < 0.3:
@@ -214,28 +204,7 @@ def _names(words: Iterable[str], wanted: int) -> list[str]:
 
 
 _PLAIN: Final = str.maketrans("åäöøéíó", "aaooeio")
-_BARE: Final = re.compile(r"[^\W\d_][\w.@+-]*(?: [\w.@+-]+)*")
-_TAKEN: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"))
-_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     return name.lower().translate(_PLAIN)
-
-
-def _flow(value: object) -> str:
-    """A value in YAML flow style."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join([f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()]) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join([_flow(item) for item in value]) + "]"
-    return _scalar(value) if isinstance(value, str) else json.dumps(value)
-
-
-@lru_cache(maxsize=65536)
-def _scalar(text: str) -> str:
-    """A plain YAML scalar where every parser reads it as text, otherwise quoted."""
-    if _BARE.fullmatch(text) and text.lower() not in _TAKEN:
-        return text
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -19,8 +19,9 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, parse_faults
+from lmsconf.sandbox.seed import dump_seed
 from lmsconf.sandbox.store import Store
-from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
+from lmsconf.sandbox.synthetic_seed import generate_seed
 
 SEED = "groups:\n  - {name: Coaches}\n"
 
