@@ -7,12 +7,11 @@ parsers interpret differently, is refused.
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
 import unicodedata
 from collections.abc import Mapping
-from typing import Final, NoReturn, cast
+from typing import Final, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct, field
@@ -25,6 +24,7 @@ from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, R
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import duration_in_words
+from lmsconf.support.strict_json import parse_json
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 
@@ -37,13 +37,7 @@ def decode(body: bytes) -> Json:
     """
     # One at a time: decoding gains nothing from threads, and each takes many times the memory of the text.
     with _ONE_AT_A_TIME:
-        try:
-            value = _DECODER.decode(body.decode("utf-8-sig"))
-            if b"\\ud" in body or b"\\uD" in body:
-                json.dumps(value, ensure_ascii=False).encode()
-        except RecursionError:
-            raise ValueError("it is nested too deeply") from None
-    return cast("Json", value)
+        return cast("Json", parse_json(body.decode("utf-8-sig")))
 
 
 def encode(value: object) -> bytes:
@@ -66,25 +60,6 @@ def _check(value: object) -> None:
         raise ValueError(f"{value!r} is not a JSON value")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("duplicate key in one object")
-    return members
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        _refuse(text)
-    return number
-
-
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number")
-
-
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NoReturn, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import msgspec
 
@@ -20,6 +20,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
 from lmsconf.model.plan import Change, UnmanagedResources
+from lmsconf.support.strict_json import parse_json
 
 Value = TypeVar("Value")
 
@@ -82,8 +83,8 @@ def parse_document(text: str) -> dict[str, Json]:
     Raises StalePlan for text that is truncated, not JSON, or has a duplicate key; LmsconfError if it has no format.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(text, surrogates=True)
+    except ValueError as error:
         raise StalePlan(
             f"the file is not a complete document of lmsconf: {error}",
             hint="It is truncated or was edited. Create it again.",
@@ -94,17 +95,6 @@ def parse_document(text: str) -> dict[str, Json]:
 
 
 _MAKE = "Create one with: lmsconf plan --out FILE"
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("duplicate key")
-    return made
-
-
-def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def to_json(value: object) -> Json:

@@ -25,6 +25,7 @@ from lmsconf.api.spec import Operation, Schema
 from lmsconf.api.spec.operations import allowed_texts
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
+from lmsconf.support.strict_json import parse_json
 
 if TYPE_CHECKING:
     import fastjsonschema
@@ -305,32 +306,12 @@ def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Jso
         return {}
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
-    value = parse_json(body)
+    try:
+        value: Json = parse_json(body.decode())
+    except ValueError as error:
+        raise bad_request(f"the body is not JSON: {error}") from error
     _compiled(encode(operation.body))(value)
     return cast("dict[str, Json]", operation.request_names.from_wire(value))
-
-
-def parse_json(body: bytes) -> Json:
-    """Parse a body strictly: UTF-8, no duplicate key, no NaN, no lone surrogate. Raises Refusal."""
-    try:
-        value: Json = json.loads(body.decode(), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
-        if b"\\u" in body:
-            json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise bad_request(f"the body is not JSON: {error}") from error
-    return value
-
-
-def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} is a duplicate")
-    return mapping
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _parameter(name: str, value: str, schema: Schema) -> Json:

@@ -158,7 +158,7 @@ def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
         ("[]", "no format"),
         ('{"format": 1}', "no format"),
         ('{"format": "lmsconf.plan/1", "format": "lmsconf.plan/1"}', "duplicate key"),
-        ('{"format": "lmsconf.plan/1", "people": NaN}', "NaN is not JSON"),
+        ('{"format": "lmsconf.plan/1", "people": NaN}', "NaN is not a JSON number"),
         ('{"format": "lmsconf.plan/2"}', "the format 'lmsconf.plan/2', not 'lmsconf.plan/1'"),
         ('{"format": "lmsconf.apply/1"}', "the format 'lmsconf.apply/1'"),
         ('{"format": "lmsconf.plan/1"}', "changed after"),

@@ -71,7 +71,7 @@ def test_unknown_paths_and_methods(api):
         (b"{}", "body must contain ['name'] properties"),
         (b"[]", "body must be object"),
         (b'{"name": "x", "memberIds": ["u-1", 2]}', "body.memberIds[1] must be string"),
-        (b'{"name": "x", "name": "y"}', "the body is not JSON: key 'name' is a duplicate"),
+        (b'{"name": "x", "name": "y"}', "the body is not JSON: duplicate key 'name'"),
         (b'{"name": "x", "memberIds": NaN}', "the body is not JSON: NaN is not a JSON number"),
         (b"", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
     ],
