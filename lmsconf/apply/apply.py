@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
-from lmsconf.apply.scheduler import Begin
+from lmsconf.apply.scheduler import ApplyProgress, Begin
 from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal

@@ -29,7 +29,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING
+from lmsconf.kinds.assignment.target_ids import HINT_ON_EXISTING
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (
@@ -40,8 +40,7 @@ from lmsconf.kinds.grant_verification import (
     revokes_access,
 )
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind, listed_name
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, listed_name
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.calls import Call, ListOperation, is_creation

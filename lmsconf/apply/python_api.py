@@ -19,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
+from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.model.calls import Report

@@ -23,8 +23,8 @@ from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.run_plan import execute
+from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.apply_events import Phase, unreported
-from lmsconf.apply.scheduler import RunResult
+from lmsconf.apply.scheduler import Phase, RunResult, unreported
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import (
     ExitCode,
@@ -33,8 +32,7 @@ from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, make_plan
-from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, make_plan, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 

@@ -10,7 +10,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.apply_events import ApplyProgress, CallCounter, Phase
 from lmsconf.apply.call_executor import CallExecutor
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
@@ -22,7 +21,7 @@ from lmsconf.apply.replanning import (
     unattempted_calls,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import Begin, RunResult, run_calls
+from lmsconf.apply.scheduler import ApplyProgress, Begin, CallCounter, Phase, RunResult, run_calls
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal

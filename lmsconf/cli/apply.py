@@ -13,8 +13,8 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
+from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.events import CommandEvents

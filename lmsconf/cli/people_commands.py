@@ -156,7 +156,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
-    from lmsconf.planner.audience.access_tests import judge_report, query_of
+    from lmsconf.planner.audience.people_questions import judge_report, query_of
     from lmsconf.render import TEST_VIEWS
     from lmsconf.workspace.reader import read_people_view
 

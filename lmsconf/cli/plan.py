@@ -304,8 +304,8 @@ def _rehearsed(
     events: CommandEvents,
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
-    from lmsconf.apply.apply_events import ApplyProgress
     from lmsconf.apply.rehearse import rehearsed_plan
+    from lmsconf.apply.scheduler import ApplyProgress
 
     class TwinProgress(ApplyProgress):
         """The phases of a rehearsal, as one progress bar."""

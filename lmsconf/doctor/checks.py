@@ -22,8 +22,7 @@ from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, US
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind, listed_name
-from lmsconf.kinds.shared.kind_names import CONTENT
+from lmsconf.kinds.shared.kind_names import CONTENT, Kind, listed_name
 from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name

@@ -11,11 +11,11 @@ from lmsconf.documents import document
 from lmsconf.documents.document import json_at, object_json, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import in_snapshot_order
+from lmsconf.kinds.shared.kind_names import in_snapshot_order
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.outcomes import SnapshotDigest
 from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction, row_to_json
-from lmsconf.planner.redaction_context import UnnamedRow
+from lmsconf.planner.snapshot_redaction import UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = (

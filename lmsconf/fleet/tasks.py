@@ -18,10 +18,10 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
+from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.documents import apply_report_file
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked
 from lmsconf.documents.journal.journal_reader import read_headers
@@ -32,7 +32,7 @@ from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers, refuse_blocked
-from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
+from lmsconf.planner.audience.people_questions import failed_problems, judge_report, query_of
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.json import drift_json, problems_json

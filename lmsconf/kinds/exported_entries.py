@@ -28,12 +28,17 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
     split_address,
 )
-from lmsconf.kinds.shared.manifest_entry import LISTS, EntryBody, ExportedEntry, LiveNames
+from lmsconf.kinds.shared.manifest_entry import (
+    LISTS,
+    EntryBody,
+    ExportedEntry,
+    LiveNames,
+    format_shortest_time,
+    format_time,
+)
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.times import format_shortest_time, format_time
-from lmsconf.kinds.smart_group.conditions import conditions_by_name
-from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.smart_group import SmartGroupRow, conditions_by_name
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address

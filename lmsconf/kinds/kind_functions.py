@@ -11,7 +11,7 @@ from lmsconf.kinds.assignment.matching import (
     diff_assignment,
     match_assignments,
 )
-from lmsconf.kinds.assignment.steps import assignment_deletion, assignment_steps
+from lmsconf.kinds.assignment.target_ids import assignment_deletion, assignment_steps
 from lmsconf.kinds.custom_field.compare import (
     diff_field,
     field_before_deletion,
@@ -21,14 +21,22 @@ from lmsconf.kinds.custom_field.compare import (
 )
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
-from lmsconf.kinds.manual_group import (
+from lmsconf.kinds.groups import (
     diff_group,
+    diff_smart_group,
     group_before_deletion,
     group_deletion,
     group_steps,
     live_group_form,
+    live_smart_group_form,
     match_groups,
+    match_smart_groups,
+    record_condition_changes,
+    similar_conditions,
     similar_members,
+    smart_group_before_deletion,
+    smart_group_deletion,
+    smart_group_steps,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import (
@@ -41,16 +49,6 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group.compare import (
-    diff_smart_group,
-    live_smart_group_form,
-    match_smart_groups,
-    record_condition_changes,
-    similar_conditions,
-    smart_group_before_deletion,
-    smart_group_deletion,
-    smart_group_steps,
-)
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step

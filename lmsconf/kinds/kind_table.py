@@ -20,8 +20,7 @@ from lmsconf.kinds.custom_field.types import (
     parse_field,
     parse_replayed_deletion,
 )
-from lmsconf.kinds.manual_group import GroupRow, parse_group
-from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.groups import GroupRow, parse_group
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
     CONTENT,
@@ -32,6 +31,7 @@ from lmsconf.kinds.shared.kind_names import (
     HOLDERS,
     SMART_GROUP,
     USER,
+    Kind,
 )
 from lmsconf.kinds.shared.manifest_entry import (
     ANY,
@@ -43,7 +43,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     declared_lists,
     delete_entry_by_name,
 )
-from lmsconf.kinds.smart_group.types import SmartGroupRow, find_unknown_choices, parse_smart_group
+from lmsconf.kinds.smart_group import SmartGroupRow, find_unknown_choices, parse_smart_group
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, parse_absent_person, parse_person
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest.nodes import FOR_EACH, SET_SECTIONS, EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import (
     Schema,

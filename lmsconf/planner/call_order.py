@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind import BOX, Kind
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
+from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import request_target
 from lmsconf.model.address import Address, Ref, shell_quoted

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, SMART_GROUP, USER, Kind
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
 from lmsconf.kinds.user.types import revoked_rights
 from lmsconf.model.address import Address

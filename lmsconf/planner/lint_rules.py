@@ -12,14 +12,18 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
+from lmsconf.kinds.groups import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList
+from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
 from lmsconf.kinds.shared.plan_context import MatchResult
-from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.conditions import sorted_conditions
-from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.smart_group import (
+    MATCHED_BY_CHOICE,
+    DeclaredCondition,
+    SmartGroupRow,
+    SmartGroupSpec,
+    sorted_conditions,
+)
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests

@@ -17,7 +17,7 @@ from msgspec import Struct
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.kind_functions import live_form, similarity
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     MatchResult,

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.assignment.types import assignment_address
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, spellings, split_address
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, Kind, spellings, split_address
 from lmsconf.kinds.shared.plan_context import BeforeAfter
 from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

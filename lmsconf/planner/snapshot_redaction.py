@@ -3,25 +3,39 @@
 This holds even for a reader who has a list of all people and their groups. Of each undeclared person the snapshot has
 a label and an id, both random and new in each snapshot, and whether the account is archived; lists of people, rights
 and assignments give only their number. Such a snapshot does not show whether a person not named by the manifests when
-it was taken is in the workspace, so declarations about that person are not compared."""
+it was taken is in the workspace, so declarations about that person are not compared.
+"""
 
 from __future__ import annotations
 
+import hmac
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from hashlib import sha256
+from itertools import count
 from secrets import token_hex
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.groups import GroupRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group import GroupRow
-from lmsconf.kinds.shared.kind import in_snapshot_order
-from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import (
+    ADMIN,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    GROUP,
+    SMART_GROUP,
+    USER,
+    in_snapshot_order,
+)
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     Entry,
@@ -31,22 +45,153 @@ from lmsconf.kinds.shared.manifest_entry import (
     not_compared_warning,
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
-from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
+from lmsconf.model.names import grouped, normalize_email, normalize_name
+from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction, SnapshotRow
 from lmsconf.planner.read.needed_listings import emails_of
-from lmsconf.planner.redaction_context import (
-    EMAIL,
-    RedactionContext,
-    RestoreContext,
-    UnnamedRow,
-    pseudonym,
-)
+
+EMAIL: Final = re.compile(r"[\w.!#$%&*+=?^`{}~'-]+@[\w.-]*\w")
+_LABEL: Final = "person-"
+"""Prefix of pseudonyms and random labels. Without an @, none can equal an e-mail."""
+
+
+def pseudonym(salt: str, address: str) -> str:
+    """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
+    digest = hmac.new(salt.encode(), normalize_email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    return _LABEL + digest[:16]
+
+
+class UnnamedRow(SnapshotRow, frozen=True):
+    """The number of undeclared people in one list of a redacted snapshot.
+
+    kind: the listing of the list's owner. of: the owner's id, empty for a list of the workspace itself. list: the
+    name of the list. unknown: number of ids that are not in the listing of people.
+    """
+
+    listing = "unnamed_people"
+
+    kind: str
+    of: RemoteId
+    list: str
+    active: int
+    archived: int
+    unknown: int
+
+    @property
+    def id(self) -> RemoteId:
+        """`kind/of/list`, unique per list."""
+        return RemoteId(f"{self.kind}/{self.of}/{self.list}")
+
+
+class RedactionContext:
+    """The state of one redaction: the whole snapshot, the people who are shown, and the counts of all others.
+
+    planning  its snapshot is the one to redact
+    active    id of a live person → whether lists with the person are compared: the account is not archived, and no
+              other active one has its e-mail
+    shown     ids of all people that the manifests name or declare
+    named     the e-mails of all people that the manifests name
+    hidden    the e-mails of live people that are nowhere in the manifests
+    """
+
+    def __init__(
+        self,
+        planning: PlanContext,
+        active: Mapping[RemoteId, bool],
+        shown: frozenset[RemoteId],
+        *,
+        named: frozenset[str],
+        hidden: frozenset[str],
+    ) -> None:
+        self.planning, self.shown, self.named = planning, shown, named
+        self.salt = token_hex(16)
+        self.incomplete: dict[str, str] = {}
+        self._active, self._hidden = active, hidden
+        self._counts: Counter[tuple[str, str, str, str]] = Counter()
+
+    def replacement_label(self, address: str) -> str:
+        """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
+        return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
+
+    def redact_text(self, text: str) -> str:
+        """Return a text with random labels instead of the e-mails of undeclared people."""
+        if "@" not in text:
+            return text
+        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
+
+    def redacted(self, value: Any) -> Any:
+        """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
+        if isinstance(value, str):
+            return self.redact_text(value)
+        if isinstance(value, Struct):
+            names = (name for name in value.__struct_fields__ if name != "id")
+            return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
+        if isinstance(value, tuple | frozenset):
+            return type(value)(map(self.redacted, value))
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
+
+    def redact_people(
+        self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId] | None
+    ) -> frozenset[RemoteId] | None:
+        """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
+        if ids is None:
+            return None
+        for id in ids - self.shown:
+            self.count_person(listing, of, list, id)
+        return ids & self.shown
+
+    def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
+        """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
+        status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
+        self._counts[listing, of, list, status] += 1
+
+    def counted_rows(self) -> Iterator[UnnamedRow]:
+        """Yield the numbers of all lists."""
+        for listing, of, list in sorted({(listing, of, list) for listing, of, list, _ in self._counts}):
+            numbers = (self._counts[listing, of, list, status] for status in ("active", "archived", "unknown"))
+            yield UnnamedRow(listing, RemoteId(of), list, *numbers)
+
+
+class RestoreContext:
+    """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
+
+    snapshot   the redacted snapshot
+    emails     pseudonym → e-mail; any other label stays as it is
+    counted    (kind, id of the owner, name of the list) → in which numbers people are only counted
+    stand_ins  placeholders so far; the id of each is also its label. Lists share none, since a redacted snapshot does
+               not show who is in several
+    """
+
+    def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
+        self.snapshot, self.emails = snapshot, emails
+        self.stand_ins: list[PersonRow] = []
+        self.counted = grouped(snapshot.rows(UnnamedRow), lambda row: (row.kind, row.of, row.list))
+        self._numbers = count(1)
+
+    def placeholder_ids(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
+        """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
+        for row in self.counted.get((listing, RemoteId(of), list), ()):
+            for archived, number in ((False, row.active), (True, row.archived)):
+                for _ in range(number):
+                    id = RemoteId(f"unnamed person {next(self._numbers)}")
+                    self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
+                    yield id
+            for _ in range(row.unknown):
+                yield RemoteId(f"unnamed {next(self._numbers)}")
+
+    def restore_people(
+        self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None
+    ) -> frozenset[RemoteId] | None:
+        """Return a list with the people who are only counted in it; None for a list that was not read."""
+        return None if ids is None else ids.union(self.placeholder_ids(listing, of, list))
+
 
 _NOT_WHOLE: Final = "it was not read completely"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
@@ -78,7 +223,12 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
         for row_type in kind.row_types:
             name = row_type.listing
             if (whole := snapshot.listings.get(name)) is not None:
-                rows = tuple(own[row_type]() if row_type in own else _with_shown_people(redaction, row_type))
+                # Undeclared people are left out, and counted for each list of a row.
+                shown: Iterable[HasId] = (
+                    replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
+                    for row in snapshot.rows(row_type)
+                )
+                rows = tuple(own[row_type]() if row_type in own else shown)
                 incomplete = redaction.incomplete.get(name, whole.incomplete and _NOT_WHOLE)
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
@@ -93,16 +243,16 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     """
     if snapshot.redaction is None:
         return snapshot
-    salt = snapshot.redaction.salt
-    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests)})
+    emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
+    restoring = RestoreContext(snapshot, emails)
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
     row_types = [row_type for kind in KINDS.values() for row_type in kind.row_types]
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
     for row_type in sorted(row_types, key=lambda row_type: (row_type is PersonRow, row_type.listing)):
         if (listing := listings.get(row_type.listing)) is not None:
             restore = _RESTORED.get(row_type)
-            rows = tuple(_with_counted_people(restoring, row_type) if restore is None else restore(restoring))
-            listings[row_type.listing] = replace(listing, rows=rows)
+            whole = (replace(row, **_changed_lists(row, restoring.restore_people)) for row in listing.rows)
+            listings[row_type.listing] = replace(listing, rows=tuple(restore(restoring) if restore else whole))
     return replace(snapshot, listings=listings)
 
 
@@ -115,8 +265,6 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
         return manifests
     salt, before = snapshot.redaction.salt, snapshot.redaction.named
     new = frozenset(email for email in named_people(manifests) if pseudonym(salt, email) not in before)
-    if not new:
-        return manifests
     problems: list[Problem] = []
     declared = (without_unknown_people(entry, new, problems.append) for entry in manifests.declared)
     absent = (without_unknown_people(entry, new, problems.append) for entry in manifests.absent)
@@ -143,7 +291,6 @@ def _texts(manifests: Manifests) -> Iterator[str]:
 
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 _ADMINS: Final = "admins"
-_UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
 _LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
 """Row type → its lists of people."""
 
@@ -171,18 +318,6 @@ def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
     return (entry.address.name, *previously) if entry.address.kind == USER else ()
 
 
-def _with_shown_people(redaction: RedactionContext, row_type: type[Any]) -> Iterator[Any]:
-    """Yield the rows of a listing without undeclared people, who are counted for each list of a row."""
-    for row in redaction.planning.snapshot.rows(row_type):
-        yield replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
-
-
-def _with_counted_people(restoring: RestoreContext, row_type: type[Any]) -> Iterator[Any]:
-    """Yield the rows of a listing with a placeholder for each person who is counted for a list of a row."""
-    for row in restoring.snapshot.rows(row_type):
-        yield replace(row, **_changed_lists(row, restoring.restore_people))
-
-
 def _changed_lists(
     row: Any, change: Callable[..., frozenset[RemoteId] | None]
 ) -> dict[str, frozenset[RemoteId] | None]:
@@ -193,11 +328,12 @@ def _changed_lists(
 def _restored_people(restoring: RestoreContext) -> list[PersonRow]:
     """Return people with the e-mails of those who are named, and a placeholder per counted person."""
     rows = restoring.snapshot.rows(PersonRow)
-    return [*(replace(row, email=restoring.restore_email(row.email)) for row in rows), *restoring.stand_ins]
+    return [*(replace(row, email=restoring.emails.get(row.email, row.email)) for row in rows), *restoring.stand_ins]
 
 
 def _restored_admins(restoring: RestoreContext) -> list[AdminRow]:
-    named = (AdminRow(row.id, restoring.restore_email(row.name)) for row in restoring.snapshot.rows(AdminRow))
+    rows = restoring.snapshot.rows(AdminRow)
+    named = (AdminRow(row.id, restoring.emails.get(row.name, row.name)) for row in rows)
     return [*named, *(AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))]
 
 
@@ -210,8 +346,8 @@ def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]
             for name in (entry.address.name, *entry.previously):
                 by_email.setdefault(name, entry.spec)
             by_id[entry.pin(snapshot.workspace) or ""] = entry.spec
-    found = ((row.id, by_id.get(row.id) or by_email.get(row.name)) for row in snapshot.rows(PersonRow))
-    return {id: spec for id, spec in found if spec is not None}
+    found = {row.id: by_id.get(row.id) or by_email.get(row.name) for row in snapshot.rows(PersonRow)}
+    return {id: spec for id, spec in found.items() if spec is not None}
 
 
 def _people(
@@ -220,14 +356,14 @@ def _people(
     """Return people with their declared attributes and a pseudonym; of undeclared ones only whether archived."""
     snapshot = redaction.planning.snapshot
     names = _field_names(declared, snapshot)
-    rows = []
-    for row in snapshot.rows(PersonRow):
-        label = redaction.replacement_label(row.email)
-        if row.id in redaction.shown:
-            rows.append(replace(_declared_part(row, specs.get(row.id), names), email=label))
-        else:
-            rows.append(PersonRow(RemoteId(token_hex(16)), label, row.archived))
-    return sorted(rows, key=lambda row: row.id)
+    rows = (
+        _declared_part(row, specs.get(row.id), names)
+        if row.id in redaction.shown
+        else PersonRow(RemoteId(token_hex(16)), row.email, row.archived)
+        for row in snapshot.rows(PersonRow)
+    )
+    labelled = (replace(row, email=redaction.replacement_label(row.email)) for row in rows)
+    return sorted(labelled, key=lambda row: row.id)
 
 
 def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
@@ -292,16 +428,17 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
             yield replace(row, label="")
         else:
             if kinds and audience is None:
-                redaction.incomplete[CONTENT_TARGET] = _UNCLEAR
+                why = "an assignment is for an id that is both a person's and a group's"
+                redaction.incomplete[CONTENT_TARGET] = why
             redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
 
 
 def _restored_assignments(restoring: RestoreContext) -> Iterator[TargetRow]:
     """Yield the assignments, and one without settings and times for each that is only counted."""
     yield from restoring.snapshot.rows(TargetRow)
-    for content, type in restoring.counted_lists(CONTENT_TARGET):
-        for id in restoring.placeholder_ids(CONTENT_TARGET, content, type):
-            yield TargetRow(RemoteId(content), id, type)
+    for kind, content, type in restoring.counted:
+        for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
+            yield TargetRow(content, id, type)
 
 
 _RESTORED: Final[Mapping[type, Callable[[RestoreContext], Iterable[HasId]]]] = {

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members

@@ -17,8 +17,7 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.kinds.exported_entries import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.file_set import MANIFESTS

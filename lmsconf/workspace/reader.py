@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind import in_snapshot_order, row_type_of
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order, row_type_of
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
@@ -204,7 +203,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def _with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
         """Return the plan with both. Lints look at what the plan and its effects have read."""
-        from lmsconf.planner.audience.before_and_after import predict_effects_of_plan
+        from lmsconf.planner.audience.effects import predict_effects_of_plan
 
         predicted = predict_effects_of_plan(draft, reading)
         requests = 0 if reading is None else reading.api.requests
@@ -254,7 +253,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
         from lmsconf.planner.drift import DriftInputs, make_drift
-        from lmsconf.planner.read.target_requests import last_edits
+        from lmsconf.planner.read.assignments import last_edits
 
         error_free(manifests)
         # Where everything comparable was read already, all of it is compared.

@@ -19,8 +19,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_functions import named_context
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
-from lmsconf.kinds.shared.kind import Kind, required_keys
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, Report, is_creation
@@ -30,10 +29,9 @@ from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.model.policy import Policy
-from lmsconf.planner.plan import DraftPlan
-from lmsconf.planner.plan_as_manifests import replay_entry
+from lmsconf.planner.plan import DraftPlan, replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope
-from lmsconf.planner.undo.answers import answers_taken, archived_instead, lost_answer_entries
+from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
 from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
 from lmsconf.planner.undo.undo_entries import CONFLICT

@@ -15,8 +15,7 @@ from views.document_samples import EMPTY
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.apply_events import CallCounter
-from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
+from lmsconf.apply.scheduler import CallCounter, Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref

@@ -17,7 +17,7 @@ from views.document_samples import REPORTS
 from lmsconf.documents import access_documents, apply_report_file, fleet_file, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.manual_group import GroupRow
+from lmsconf.kinds.groups import GroupRow
 from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
 from lmsconf.model.address import RemoteId

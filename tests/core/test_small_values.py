@@ -16,7 +16,7 @@ from lmsconf.api.request_encoding import decode
 from lmsconf.documents import snapshot_file
 from lmsconf.errors import InvalidResponse, LmsconfError
 from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
-from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
@@ -25,8 +25,8 @@ from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.policy import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words
-from lmsconf.planner.read.target_requests import EditRow, last_edits, parse_edit_rows
-from lmsconf.planner.redaction_context import pseudonym
+from lmsconf.planner.read.assignments import EditRow, last_edits, parse_edit_rows
+from lmsconf.planner.snapshot_redaction import pseudonym
 
 
 @pytest.mark.parametrize("half", [b"\\ud800", b"\\uD800", b"\\udc00", b"\\uDC00"])

@@ -19,8 +19,8 @@ from texts import listed_cases, text_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.exported_entries import field_entry_body, people_lists_body, person_entries
+from lmsconf.kinds.groups import GroupRow
 from lmsconf.kinds.kind_functions import match_kind
-from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow

@@ -19,7 +19,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
 from lmsconf.planner.audience.access_facts import AccessQuery
 from lmsconf.planner.audience.access_reports import audience_report, person_access
-from lmsconf.planner.audience.access_tests import judge_tests
+from lmsconf.planner.audience.people_questions import judge_tests
 from lmsconf.render import ACCESS_VIEWS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection

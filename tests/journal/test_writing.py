@@ -14,8 +14,8 @@ import pytest
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from msgspec.structs import replace
 
-from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.run_plan import execute
+from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.documents.journal.journal_reader import parse_journal
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest

@@ -20,10 +20,10 @@ from wire.second_dialect import answer_dialect_values, possible
 
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
+from lmsconf.kinds.groups import GroupRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
+from lmsconf.kinds.smart_group import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallStatus

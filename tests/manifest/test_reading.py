@@ -21,7 +21,7 @@ from lmsconf.errors import SourceLocation
 from lmsconf.kinds.assignment.types import AUDIENCES
 from lmsconf.kinds.custom_field.types import TYPES
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import required_keys
+from lmsconf.kinds.shared.kind_names import required_keys
 from lmsconf.kinds.user.types import APPLICATIONS, KEYS
 from lmsconf.manifest import schema_code
 from lmsconf.manifest.schema_check import (

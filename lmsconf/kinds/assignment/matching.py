@@ -11,13 +11,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
-from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import (
     ContentResolver,
     Identity,
     audience_candidates,
     live_audiences,
     live_entry,
+    parse_live_window,
     report_live_twice,
     resolve_audience,
 )
@@ -30,8 +30,17 @@ from lmsconf.kinds.assignment.types import (
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.shared.managed_resources import report_absent_not_live
-from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Deletion,
+    Match,
+    MatchResult,
+    PlanContext,
+    UndeclaredResource,
+    report_ambiguous_reference,
+    suggest_name,
+    why_name_is_missing,
+)
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

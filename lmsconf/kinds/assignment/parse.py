@@ -12,8 +12,14 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import AUDIENCES, AssignmentSpec, Replacement, assignment_address, contents_of
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER, split_address
-from lmsconf.kinds.shared.manifest_entry import ManifestEntry, delete_entry, parse_about, parse_only_in, parse_time
-from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.shared.manifest_entry import (
+    ManifestEntry,
+    delete_entry,
+    format_time,
+    parse_about,
+    parse_only_in,
+    parse_time,
+)
 from lmsconf.model.access import AccessClaim, AccessTest
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json, members

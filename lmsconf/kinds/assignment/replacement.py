@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.assignment.replacement_problems import is_over, report_number_in_progress, report_replacement
-from lmsconf.kinds.assignment.steps import parse_live_window
-from lmsconf.kinds.assignment.target_ids import ContentResolver, Identity, report_live_twice
+from lmsconf.kinds.assignment.target_ids import ContentResolver, Identity, parse_live_window, report_live_twice
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     InProgressRow,
@@ -27,8 +26,8 @@ from lmsconf.kinds.assignment.types import (
     readable_time,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, USER
+from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext
-from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource

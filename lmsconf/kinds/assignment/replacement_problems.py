@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec, InProgressRow
+from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 
 _MESSAGES: Final[Mapping[str, tuple[str, str, str | None]]] = {

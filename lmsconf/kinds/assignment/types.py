@@ -9,9 +9,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import parse_pins
+from lmsconf.kinds.shared.manifest_entry import format_time, parse_pins
 from lmsconf.kinds.shared.responses import optional_text, require_text, text_or_none
-from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in

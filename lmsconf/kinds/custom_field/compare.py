@@ -24,7 +24,6 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
-from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
     NAMED,
@@ -35,6 +34,9 @@ from lmsconf.kinds.shared.plan_context import (
     NewParts,
     PlanContext,
     Similarity,
+    report_ambiguous_reference,
+    suggest_name,
+    why_name_is_missing,
 )
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in

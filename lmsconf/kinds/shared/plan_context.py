@@ -1,9 +1,9 @@
-"""The values that pass between the planner and the kinds, and the state that kinds share while a plan is made."""
+"""The state that kinds share while a plan is made, and what it reports of references to names that are not there."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -13,27 +13,30 @@ from msgspec import Struct, field
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
+from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
 from lmsconf.model.time_formats import time_format_of
-
-Spec = TypeVar("Spec")
-Row = TypeVar("Row", bound=HasName)
 
 if TYPE_CHECKING:
     from lmsconf.kinds.assignment.target_ids import Audiences
     from lmsconf.kinds.assignment.types import AssignmentSpec, Replacement, TargetRow
     from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
     from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
-    from lmsconf.kinds.smart_group.types import DeclaredCondition
+    from lmsconf.kinds.smart_group import DeclaredCondition
     from lmsconf.kinds.user.people_directory import PeopleDirectory
     from lmsconf.kinds.user.types import PersonRow, PersonSpec
 
     KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
+
+
+Spec = TypeVar("Spec")
+Row = TypeVar("Row", bound=HasName)
+
 
 VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
@@ -336,3 +339,73 @@ class PlanContext:
                 address=None if address is None else str(address),
             )
         )
+
+
+MOST_COMPARED: Final = 50
+"""Names are suggested for this many unknown ones only: to compare many with many takes long."""
+
+
+def report_ambiguous_reference(
+    planning: PlanContext, named: Address, by: Address, find_source: Callable[[], SourceLocation]
+) -> bool:
+    """Whether a referenced resource is ambiguous or has an error of its own.
+
+    Records a problem, unless the resource's own error is reported anyway. find_source: only called for a problem.
+    """
+    doubtful = named in planning.doubtful
+    if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
+        planning.problem(
+            "identity/live-twice",
+            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            hint="Declare the right one, with its `id:`.",
+            at=find_source(),
+            address=by,
+        )
+        return True
+    if not doubtful:
+        return False
+    if not planning.chosen(named):
+        planning.problem(
+            "reference/in-doubt",
+            f"{by}: it names {named}, and it is not yet known what of it is live",
+            hint=f"Plan {shell_quoted(named)} too to see its error.",
+            at=find_source(),
+            address=by,
+        )
+    return True
+
+
+def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
+    """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
+    new = planning.renamed.get(named)
+    if new is not None:
+        return f"{named} is being renamed to {new}", f"Write the new name: {quote_name(new.name)}."
+    if named in planning.deleted:
+        return (
+            f"{named} will be deleted by this plan",
+            "Remove the references to it. To keep it, declare it, and remove it from `absent`.",
+        )
+    otherwise = "Correct the name, or declare it."
+    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
+
+
+def suggest_name(
+    planning: PlanContext,
+    name: str,
+    known: Iterable[str],
+    compare: Callable[[str, Iterable[str]], str | None] = did_you_mean,
+) -> str | None:
+    """Return the hint of `compare` for one of the first unknown names of a plan; None for the others.
+
+    Comparing thousands of unknown names with thousands of known ones takes minutes.
+    """
+    planning.unknown_names += 1
+    return compare(name, known) if planning.unknown_names <= MOST_COMPARED else None
+
+
+def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
+    """Return the hint for a name that is not live: that the listing is incomplete, or `near`, or else `otherwise`."""
+    why = planning.snapshot.of(kind).incomplete
+    if why is None:
+        return near or otherwise
+    return f"It may exist, because the list was not read completely: {why}"

@@ -1,29 +1,37 @@
-"""Which live person each declaration means, and what differs, with the rights that this changes."""
+"""Which live person each declaration means, and what differs, with rights and with answers that are copied."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
-from lmsconf.kinds.custom_field.migrated_references import add_copied_answers, complete_copies
+from lmsconf.kinds.custom_field.lost_answers import known_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
-from lmsconf.kinds.shared.manifest_entry import report_missing_key, report_unread_list
-from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
-from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
-from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.field_answers import (
+from lmsconf.kinds.shared.manifest_entry import format_time, report_missing_key, report_unread_list
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Match,
+    MatchResult,
+    PlanContext,
+    hint_on_missing,
+    suggest_name,
+)
+from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
+from lmsconf.kinds.user.steps import (
     choice_refs_in_answers,
     live_answers,
     record_choice_changes,
     resolve_declared_answers,
 )
-from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
 from lmsconf.kinds.user.types import (
     ARCHIVE_DATE,
     KEYS,
@@ -36,9 +44,13 @@ from lmsconf.kinds.user.types import (
     loses_manager_right,
     planned_flag,
 )
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 
 
 def match_people(
@@ -55,6 +67,60 @@ def match_people(
     report_taken_names(planning, matched, rows)
     register_planned_people(planning, matched)
     return matched
+
+
+def add_copied_answers(
+    planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]
+) -> Sequence[DesiredResource[PersonSpec]]:
+    """Return the declared people with the answers that migrations copy, and everybody else who has such an answer."""
+    copies: defaultdict[RemoteId, dict[str, Answer]] = defaultdict(dict)
+    migration_of: dict[RemoteId, ActiveMigration] = {}
+    for _, active in sorted(planning.migrations.items()):
+        for id, answer in active.copies.items():
+            copies[id][active.target.name] = answer
+            migration_of[id] = active
+    if not copies:
+        return declared
+    out: list[DesiredResource[PersonSpec]] = []
+    people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
+    ids = {people[id].name: id for id in copies}
+    for resource in declared:
+        pin = resource.pin(planning.policy.workspace)
+        names = (name for name in (resource.address.name, *resource.previously) if name in ids)
+        named = next((ids[name] for name in names), None) if pin is None else None
+        person = pin if pin in copies else named
+        if person is not None and resource.address in planning.included:
+            continue  # the selection leaves out what else is declared of the person, and it was not read
+        added = {} if person is None else copies.pop(person, {})
+        if added:
+            # Those that it has itself hold.
+            spec = resource.spec
+            keys, answers = spec.declared_keys | {"answers"}, {**added, **spec.answers}
+            resource = replace(resource, spec=replace(spec, declared_keys=keys, answers=answers))
+        out.append(resource)
+    for id, answers in copies.items():
+        out.append(
+            DesiredResource(
+                address=Address.of(USER, people[id].name),
+                spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
+                places=migration_of[id].migration.places,
+                pins={planning.policy.workspace: id},
+                reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
+            )
+        )
+    return out
+
+
+def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
+    """Give the rows of people with copied answers their live answers, as if these had been declared when read."""
+    wanted = {id for one in planning.migrations.values() for id in one.copies}
+    known = known_answers(planning.snapshot) if wanted else {}
+    if isinstance(known, str):
+        return
+    for position, match in enumerate(matched.matches):
+        row = match.row
+        if row is not None and row.answers is None and row.id in wanted:
+            matched.matches[position] = replace(match, row=replace(row, answers=known[row.id].all_answers))
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:

@@ -12,8 +12,14 @@ from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList, declared_lists, report_unread_list
-from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
-from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Match,
+    MatchResult,
+    PlanContext,
+    hint_on_missing,
+    suggest_name,
+)
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource

@@ -1,4 +1,4 @@
-"""The calls that create or change a person, and their order.
+"""The calls that create or change a person, and answers to custom fields: compared by name, sent by id.
 
 Rights are revoked before an archive date is set and before the account is archived. No administrator right is revoked
 before all of the plan's grants of it are done.
@@ -6,21 +6,264 @@ before all of the plan's grants of it are done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from functools import partial
+from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
+from lmsconf.kinds.custom_field.compare import (
+    answered_ref,
+    named_ref,
+    references_exist,
+)
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
-from lmsconf.kinds.user.field_answers import answers_steps
-from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
-from lmsconf.model.address import Address, Ref
+from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec, picked_choices
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
+from lmsconf.model.names import normalize_name
+
+_SEVERAL: Final = "MULTI_SELECT"
+_Value: TypeAlias = "str | list[PickedChoice] | None"
+"""An answer as it is encoded."""
+
+
+def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[PersonSpec]) -> dict[str, Answer] | None:
+    """Return the declared answers in the shape of their fields' types; None, with problems, if one is invalid."""
+    wanted: dict[str, Answer] = {}
+    whole = True
+    for field, answer in declared.spec.answers.items():
+        type, find = _type(planning, field), partial(declared.places.at, "answers", field)
+        if wrong := _misfit(type, answer):
+            planning.report(declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=find())
+            whole = False
+        choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
+        whole = references_exist(planning, declared, field, choices, find) and whole
+        wanted[field] = _shaped(type, answer)
+    return wanted if whole else None
+
+
+def _misfit(type: str, answer: Answer) -> str | None:
+    """Return why a field of that type cannot hold the answer, or None."""
+    if isinstance(answer, frozenset):
+        if type == "TEXT":
+            return "is a TEXT field and takes a text, not a list"
+        if type == "CHOICE" and len(answer) > 1:
+            return "is a CHOICE field and takes one choice"
+    return None
+
+
+def _shaped(type: str, answer: Answer) -> Answer:
+    """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
+    if type == _SEVERAL:
+        return picked_choices(answer)
+    return next(iter(answer), None) if isinstance(answer, frozenset) else answer
+
+
+def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
+    """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
+    ids = _field_ids(planning) if row.answers else {}
+    held = {_field_name(planning, ids, answer): answer for answer in row.answers or ()}
+    return {field: _live(planning, field, held.get(field)) for field in wanted}
+
+
+def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer:
+    type = _type(planning, field)
+    if type == "TEXT":
+        return (answer.as_text or None) if answer else None
+    scope = choices_registry_kind(field)
+    return _shaped(
+        type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
+    )
+
+
+def _field_name(planning: PlanContext, ids: Mapping[str, RemoteId], answer: AnswerRow) -> str:
+    """Return the name that the field of a live answer will have after the plan. ids: live field name → id."""
+    id = ids.get(answer.field)
+    return (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field
+
+
+def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
+    return {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
+
+
+def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
+    """Return Refs to the choices that answers name."""
+    return frozenset(
+        Ref(Address.of(CUSTOM_FIELD, field), name)
+        for field, answer in answers.items()
+        if planning.field_types.get(field) != "TEXT"
+        for name in picked_choices(answer)
+    )
+
+
+def record_choice_changes(planning: PlanContext, before: Mapping[str, Answer], after: Mapping[str, Answer]) -> None:
+    """Record the choices dropped and picked as `changed_refs`: fields create the new before deleting the old."""
+    old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
+    if old != new:
+        planning.changed_refs.append((old - new, new - old))
+
+
+def answers_steps(
+    planning: PlanContext,
+    at: Address,
+    path: Mapping[str, str | Ref],
+    row: PersonRow | None,
+    before: Mapping[str, Answer],
+    after: Mapping[str, Answer],
+) -> list[Step]:
+    """Return one call, or two: what is set, then what is cleared after smart groups have moved from it to what is set.
+
+    Nobody leaves these smart groups for a moment, which can be many calls long.
+    """
+    given, moves = choice_refs_in_answers(planning, after), planning.moved_conditions
+    cleared = (field for field in after if before.get(field) and not after[field])
+    late = {field: before[field] for field in cleared if given & moves.get(field, frozenset())}
+    if not late:
+        return [_answers_step(planning, path, row, before, after)]
+    between = {**after, **late}
+    first = _answers_step(planning, path, row, before, between)
+    last = _answers_step(planning, path, row, between, after)
+    done = frozenset({answered_ref(at)})
+    return [replace(first, makes=first.makes | done), replace(last, makes=frozenset(), uses=last.uses | done)]
+
+
+def _answers_step(
+    planning: PlanContext,
+    path: Mapping[str, str | Ref],
+    row: PersonRow | None,
+    before: Mapping[str, Answer],
+    after: Mapping[str, Answer],
+) -> Step:
+    """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
+    changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
+    behaviour = planning.api_spec.behaviour
+    sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
+    if row is not None and behaviour(f"{ANSWERS}.omitted") == "clear":
+        sent.update(_kept(planning, row))
+        changed |= {field: answer for field, answer in after.items() if answer}
+    for field, answer in changed.items():
+        id = planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(Address.of(CUSTOM_FIELD, field)))
+        sent[id] = field, _value(planning, field, answer)
+    body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
+    old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
+    return Step(
+        operation=ANSWERS,
+        path=path,
+        body=build_answers_body(behaviour, body),
+        makes=_answered(changed, new),
+        uses=_to_come(planning, changed)
+        | _named(planning, sent.values())
+        | frozenset(one for one in path.values() if isinstance(one, Ref)),
+        releases=(old - new) | _deleted_fields(planning, row),
+        follows=_answers_taken(old, new),
+    )
+
+
+def _answers_taken(old: frozenset[Ref], new: frozenset[Ref]) -> frozenset[Ref]:
+    """Return Refs to the answers that a call takes away without another: smart groups cease to ask for them first."""
+    changed = {ref.address for ref in new - old}
+    return frozenset(answered_ref(ref.address, ref.part) for ref in old - new if ref.address not in changed)
+
+
+def _answered(changed: Mapping[str, Answer], picked: frozenset[Ref]) -> frozenset[Ref]:
+    """Return Refs to the answers that a call sets: smart groups that start to ask for them wait for it."""
+    fields = {Address.of(CUSTOM_FIELD, field) for field in changed}
+    return frozenset(answered_ref(ref.address, ref.part) for ref in picked if ref.address in fields) | {
+        answered_ref(field) for field in fields
+    }
+
+
+def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
+    """Return Refs to the answered fields that the plan deletes: they are deleted after the call."""
+    answered = {answer.field for answer in (row.answers if row else None) or ()}
+    deleted = (loss for loss in planning.losses if loss.choices is None)
+    return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
+
+
+def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
+    """Return Refs to the fields and choices in the answers that this plan creates."""
+    fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
+    refs = {ref for ref in fields if isinstance(planning.registry.id_or_ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
+    for ref in choice_refs_in_answers(planning, answers):
+        scope, name = choices_registry_kind(ref.address.name), cast(str, ref.part)
+        if isinstance(planning.registry.id_or_ref(scope, name, ref), Ref):
+            refs.add(ref)
+    return frozenset(refs)
+
+
+def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
+    """Return Refs to the choices that a call names being renamed so, which the plan may do."""
+    behaviour = planning.api_spec.behaviour
+    return frozenset(
+        named_ref(Address.of(CUSTOM_FIELD, field), choice.name)
+        for field, value in sent
+        if isinstance(value, list) and sends_names(behaviour, _type(planning, field))
+        for choice in value
+    )
+
+
+def _type(planning: PlanContext, field: str) -> str:
+    return planning.field_types.get(field, _SEVERAL)
+
+
+def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
+    """Return an answer as `encode_answer` takes it; an empty one removes the answer."""
+    if _type(planning, field) == "TEXT":
+        return cast("str | None", answer)
+    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    return [
+        PickedChoice(planning.registry.id_or_ref(scope, name, Ref(at, name)), name)
+        for name in sorted(picked_choices(answer))
+    ]
+
+
+def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[str, _Value]]:
+    """Return all live answers of a person by field id, with the field's name, as `encode_answer` takes them.
+
+    Choices that the plan deletes are left out: their call may come first, and the service would refuse. A field is
+    deleted after the call.
+    """
+    out: dict[RemoteId | Ref, tuple[str, _Value]] = {}
+    lost = {subject for loss in planning.losses for subject in _lost_ids(loss)}
+    field_ids = _field_ids(planning)
+    for answer in row.answers or ():
+        id = field_ids.get(answer.field)
+        if id is not None:
+            name = _field_name(planning, field_ids, answer)
+            kept = [_choice(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
+            if value := answer.as_text if _type(planning, name) == "TEXT" else kept:
+                out[id] = name, value
+    return out
+
+
+def _lost_ids(loss: FieldOrChoiceDeletion) -> Iterator[object]:
+    """Yield the field id with the id and the name of each deleted choice of a field that stays."""
+    for choice in loss.field.choices:
+        if loss.choices is not None and choice.id in loss.choices:
+            yield from ((loss.field.id, choice.id), (loss.field.id, choice.name))
+
+
+def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
+    """Return a choice that a live answer gives by id or by name."""
+    scope = choices_registry_kind(field)
+    name = planning.registry.name(scope, shown)
+    if name is None and planning.registry.has(scope, shown):
+        return PickedChoice(
+            planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown)), shown
+        )
+    return PickedChoice(shown, name or shown)
+
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

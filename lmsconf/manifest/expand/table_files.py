@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
-from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
 from lmsconf.manifest.expand.table import (
     CSV,

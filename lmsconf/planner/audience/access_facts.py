@@ -22,13 +22,13 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.manual_group import GroupRow, parse_group_row
+from lmsconf.kinds.groups import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import id_set, require_object
-from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import ListOperation
@@ -36,10 +36,10 @@ from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
+from lmsconf.planner.read.assignments import read_targets
 from lmsconf.planner.read.fields_and_groups import read_group_members
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.read.people_listings import AnswerIndex, read_answer_index
-from lmsconf.planner.read.target_requests import read_targets
 
 
 class LiveSmartGroup(Struct, frozen=True):

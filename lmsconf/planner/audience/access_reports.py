@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from lmsconf.errors import problem_found
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, Kind, split_address
 from lmsconf.model.access import (
     AccessRoute,
     AnswerCount,

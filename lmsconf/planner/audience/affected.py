@@ -21,8 +21,7 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group.conditions import sorted_for_request
-from lmsconf.kinds.smart_group.types import DeclaredCondition
+from lmsconf.kinds.smart_group import DeclaredCondition, sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form

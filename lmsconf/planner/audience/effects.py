@@ -1,17 +1,21 @@
-"""Audiences before and after a plan → its effects on people, the rows of `--people`, and what the guards count."""
+"""The changes of a plan and what was read → its effects on people, the rows of `--people`, what the guards count."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import InvalidResponse, Problem, Rejected, Severity
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
+    EFFECTS_OFF,
+    NO_EFFECTS,
     AccessChange,
     AccessCounts,
     Basis,
@@ -25,8 +29,18 @@ from lmsconf.model.effects import (
     members_digest,
 )
 from lmsconf.model.plan import GuardCount
-from lmsconf.planner.audience.affected import AccessScope
+from lmsconf.planner.audience.access_facts import AccessFacts
+from lmsconf.planner.audience.affected import AccessScope, access_scope
+from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
+from lmsconf.planner.audience.people_questions import (
+    access_state,
+    facts_for_plan,
+    failed_problems,
+    judge_tests,
+    not_judged_problems,
+    query_of,
+)
 from lmsconf.planner.audience.people_sets import (
     KEEP,
     Audience,
@@ -39,6 +53,8 @@ from lmsconf.planner.audience.people_sets import (
     to_bits,
     weakest_basis,
 )
+from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.read.needed_listings import ReadContext
 
 EVERYBODY_COUNTED: Final = "all people"
 
@@ -299,3 +315,52 @@ def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcce
                 shortened=position in short,
                 causes=tuple(sorted(because[position])),
             )
+
+
+def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
+    """Return what a plan does to people and which tests fail, reading what both rest on."""
+    policy, planning = draft.planning.policy, draft.planning
+    now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
+    scope = access_scope(planning, draft.items, now)
+    if not policy.effects:
+        return PredictedEffects(
+            effects=EFFECTS_OFF,
+            measures=unknown_measures(can_take=scope.takes, can_require=False),
+            problems=tuple(not_judged_problems(draft.manifests.tests)),
+        )
+    nothing = replace(NO_EFFECTS, rows=() if policy.people else None)
+    unchanged = PredictedEffects(effects=nothing, measures=(), problems=tuple(unarchived_problems(scope)))
+    if scope.is_empty and not draft.manifests.tests:
+        return unchanged
+    query = query_of(draft.manifests.tests)
+    try:
+        facts = facts_for_plan(draft, reading, scope, query)
+    except (Rejected, InvalidResponse) as error:
+        if draft.manifests.tests:
+            raise
+        # The plan itself rests on none of this; its guards stop it where somebody may lose access.
+        return unknown_effects((f"who has what was not read: {error.message}",), scope)
+    predicted = unchanged if scope.is_empty else predict_access(facts.of_plan(), scope, now, rows=policy.people)
+    if reading is not None:
+        predicted = replace(predicted, effects=with_progress(reading.api, predicted.effects, predicted.losses, now))
+    if not draft.manifests.tests:
+        return predicted
+    state = access_state(facts, scope, query, planning, now)
+    failed = failed_problems(judge_tests(state, draft.manifests.tests, policy.workspace))
+    return replace(predicted, problems=(*predicted.problems, *failed))
+
+
+def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bool) -> PredictedEffects:
+    """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
+    if facts.incomplete:
+        return unknown_effects(facts.incomplete, scope)
+    return predict_effects(Memberships(facts, scope).with_answers(), now, rows=rows)
+
+
+def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:
+    """Return effects of which nothing is known but what the changes rule out: a plan that only adds takes nothing."""
+    people = unknown_counts(can_take=scope.takes)
+    nobody = UnknownPeople(audience=None, contents=(), reason="; ".join(reasons))
+    effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people, unknown=(nobody,))
+    measures = unknown_measures(can_take=scope.takes, can_require=scope.requires)
+    return PredictedEffects(effects=effects, measures=measures)

@@ -20,7 +20,6 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.read.fields_and_groups import parse_user_ids
 from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
@@ -46,14 +45,13 @@ class _Result(Struct, frozen=True):
     expires: int | None
 
 
-def with_progress(api: Api, predicted: PredictedEffects, now: int) -> Effects:
+def with_progress(api: Api, effects: Effects, losses: Mapping[RemoteId, Sequence[RemoteId]], now: int) -> Effects:
     """Return the effects with the progress and the expiring certificates of those who lose each content.
 
     now: epoch seconds.
     """
-    effects = predicted.effects
     contents = {content.id: content for content in effects.contents}
-    for id, people in predicted.losses.items():
+    for id, people in losses.items():
         try:
             contents[id] = _with_progress(api, contents[id], people, now)
         except UNREADABLE as error:

@@ -18,12 +18,12 @@ from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROU
 from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration, parse_field_row
-from lmsconf.kinds.manual_group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.groups import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
-from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json

@@ -1,24 +1,244 @@
-"""Read the five kinds concurrently into a snapshot."""
+"""Read the five kinds concurrently, and the declared attributes of people with as few requests as possible.
+
+GET /users has names, metadata, answers and dates. Only GET /users/{userId} has language and applications; rights are
+there and in GET /users/extended-info, a page of people per request.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.kinds.groups import ManualGroupSpec
+from lmsconf.kinds.shared.kind_names import (
+    ADMIN,
+    ANSWERS,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    GROUP,
+    HOLDERS,
+    SMART_GROUP,
+    USER,
+)
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
+from lmsconf.kinds.shared.responses import require_object
+from lmsconf.kinds.smart_group import SmartGroupSpec
+from lmsconf.kinds.user.compare import has_enough_declared_admins
+from lmsconf.kinds.user.types import (
+    SINGLE_KEYS,
+    AdminRow,
+    HolderRow,
+    PersonRow,
+    PersonSpec,
+    loses_manager_right,
+    needs_single_read,
+    parse_managed_groups,
+    parse_person_row,
+    parse_rights,
+    parse_values,
+)
+from lmsconf.model.address import RemoteId
+from lmsconf.model.calls import ListedRows
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments
 from lmsconf.planner.read.fields_and_groups import (
+    copies_answers,
     find_unlisted_fields,
+    may_delete_fields,
+    may_lose_answers,
     read_fields,
     read_groups,
     read_smart_groups,
 )
-from lmsconf.planner.read.needed_listings import ReadContext
-from lmsconf.planner.read.people import read_people
+from lmsconf.planner.read.needed_listings import (
+    ReadContext,
+    keep_keys,
+    sorted_listing,
+)
+from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers, read_needed_people
+
+_LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
+_ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
+Data = Mapping[str, Json]
+
+
+def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
+    """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
+    needed = reading.is_needed(USER) or copies_answers(reading)
+    if not needed:
+        answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
+        total = require_object(answer, "the people").get("matchCount")
+        reading.people = total if isinstance(total, int) else None
+        reading.count_people(reading.people, 0)
+        if not may_lose_answers(reading):
+            return None
+    index = reading.shared_state(PeopleWithAnswers)
+    collects = reading.effects or reading.everything or reading.covers(CUSTOM_FIELD)
+    index.keeps_texts = reading.everything or may_delete_fields(reading)
+    keep = index.collecting(_kept(reading)) if collects else _kept(reading)
+    rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
+    looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
+    if reading.effects and not looked_up:
+        index.finish(rows.incomplete)
+    reading.count_people(rows.total, len(rows.rows))
+    # Without a total in the response, a listing read to its end gives the number.
+    reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
+    listing = reading.publish_listing(USER, _parsed(rows))
+    if not needed or may_lose_answers(reading):
+        kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
+        reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
+    if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
+        listing = read_manager_rights(reading, listing)
+    if not reading.covers(USER):
+        return listing if needed else None
+    matched = reading.match(USER, listing, reading.manifests)
+    listing = read_attributes(reading, *matched, listing, rows)
+    if reading.everything:
+        held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
+        holders = (HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
+        reading.add_listing(HOLDERS, Listing(rows=tuple(holders), incomplete=rows.incomplete))
+    return read_managed_groups(reading, matched[1], listing)
+
+
+def _only_in_lists(reading: ReadContext) -> bool:
+    """Return whether of people only their ids and e-mails in lists and assignments are needed."""
+    if reading.everything or (reading.covers(USER) and not _all_known(reading)):
+        return False
+    return reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody" and not may_lose_answers(reading)
+
+
+def _all_known(reading: ReadContext) -> bool:
+    """Return whether all declared people are known by id, with keys that a single response has as the listing does."""
+    people = [one for one in reading.declared if one.address.kind == USER and reading.chosen(one.address)]
+    pins = {one.pin(reading.policy.workspace) for one in people}
+    return pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
+
+
+def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
+    if reading.everything:
+        return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
+    people = reading.declared_of(USER)
+    emails = {name for one in people for name in (one.address.name, *one.previously)}
+    pinned = {one.pin(reading.policy.workspace) for one in people}
+    few = keep_keys("userId", "email", "archivedAt")
+    return lambda row: row if row["userId"] in pinned or normalize_email(str(row.get("email"))) in emails else few(row)
+
+
+def read_attributes(
+    reading: ReadContext,
+    planning: PlanContext,
+    matched: MatchResult[PersonSpec, PersonRow],
+    listing: Listing[PersonRow],
+    rows: ListedRows,
+) -> Listing[PersonRow]:
+    """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
+
+    The extended listing is read if its pages are fewer than single requests for rights, or if the declarations alone
+    do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
+    that reading again for fewer people gives equal rows.
+    """
+    extended, page = reading.shared_state(ExtendedInfoListing), reading.first_page.result()[1]
+    specs = {
+        str(match.row.id): match.declared.spec
+        for match in matched.matches
+        if match.row is not None and (reading.everything or planning.chosen(match.address))
+    }
+    raw = {id: row for row in rows.rows if (id := str(row["userId"])) in specs or reading.everything}
+    details = {id: _listed_values(reading, row, specs.get(id)) for id, row in raw.items()}
+    single = [id for id, spec in specs.items() if needs_single_read(spec)]
+    rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
+    everybody: ListedRows | None = None
+    if reading.everything or (rights and -(-len(listing.rows) // max(1, page)) < len(rights)):
+        everybody = extended.rows()
+        wanted = details.keys() if reading.everything else {*rights}
+        held = {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in wanted}
+        details |= {id: details[id] | both for id, both in held.items()}
+        rights = [id for id in rights if id not in held]
+    asked = sorted([*single, *([] if reading.everything else rights)])
+    for id, answer in zip(asked, reading.api.each("users.get", [({"userId": id}, {}) for id in asked]), strict=True):
+        data, spec = require_object(answer, "a user"), specs[id]
+        details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
+        details[id] |= parse_rights(data) if spec.needs_live_rights else {}
+    whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
+    if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
+        everybody = extended.rows()
+    if everybody is not None:
+        reading.add_listing(ADMIN, admin_listing(everybody, listing.rows))
+    return whole
+
+
+def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
+    """Return the declared values that a row of the listing has; all of them if everything is read."""
+    if not reading.everything:
+        return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
+    answers = reading.shared_state(PeopleWithAnswers).answers_of(RemoteId(str(row["userId"]))).all_answers
+    return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
+
+
+def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
+    """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
+    declared = [one for one in reading.declared if reading.chosen(one.address)]
+    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
+    named = {one for people in lists if people is not None for one in people.include}
+    if not named:
+        return listing
+    people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
+    named.update(old for one in people_entries for old in one.previously)
+    pinned = {one.pin(reading.policy.workspace) for one in people_entries}
+    extended = reading.shared_state(ExtendedInfoListing).rows()
+    held = {str(row["userId"]): parse_rights(row) for row in extended.rows}
+    wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
+    rows = (_with(row, held.get(row.id, {}) if row.id in wanted else {}) for row in listing.rows)
+    return replace(listing, rows=tuple(rows))
+
+
+def read_managed_groups(
+    reading: ReadContext, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
+) -> Listing[PersonRow]:
+    """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
+    if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
+        return listing
+    matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
+    losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
+    answers = reading.api.each("users.get", [({"userId": id}, {}) for id in losing])
+    held = {id: parse_managed_groups(require_object(one, "a user")) for id, one in zip(losing, answers, strict=True)}
+    return replace(listing, rows=tuple(_with(row, held.get(row.id, {})) for row in listing.rows))
+
+
+def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
+    """Return the listing of active people with administrator rights, by id."""
+    active = {row.id: row for row in people if not row.archived}
+    ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
+    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(ids) if id in active)
+    return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
+
+
+def _again(
+    matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
+) -> MatchResult[PersonSpec, PersonRow]:
+    """Return the same matches with their rows replaced by those of the listing."""
+    rows = {row.id: row for row in listing.rows}
+    return MatchResult(
+        matches=[replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
+    )
+
+
+def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
+    """Return a row with the attributes that were read for it."""
+    return replace(row, **details) if details else row
+
+
+def _parsed(rows: ListedRows) -> Listing[PersonRow]:
+    return sorted_listing(map(parse_person_row, rows.rows), rows.incomplete)
+
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,

@@ -14,8 +14,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.exported_entries import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind, row_type_of
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.kind_names import USER, Kind, row_type_of
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
@@ -25,7 +24,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.answers import field_form
+from lmsconf.planner.undo.kept_state import field_form
 from lmsconf.planner.undo.undone_run import (
     MARK,
     NameClaim,

@@ -12,14 +12,13 @@ from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
-from lmsconf.planner.undo.answers import lost_answer_entries
+from lmsconf.planner.undo.kept_state import lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Body, Times, alike
 from lmsconf.planner.undo.undo_entries import ALL, Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.undone_run import MARK, NameClaim, granted, references, renamed_to

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind, required_keys
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.planner.undo.answers import answered_since, archived_instead, why_not_emptied
+from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,

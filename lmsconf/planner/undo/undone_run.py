@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.kinds.shared.kind import Kind, row_type_of
+from lmsconf.kinds.shared.kind_names import Kind, row_type_of
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, PartReferences
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId

@@ -19,8 +19,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, Sourc
 from lmsconf.kinds.exported_entries import content_id_of_target, unread_value_notes
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse
-from lmsconf.kinds.shared.kind import required_keys
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.nodes import escaped_texts

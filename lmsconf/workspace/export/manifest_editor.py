@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail
-from lmsconf.kinds.shared.times import format_shortest_time
+from lmsconf.kinds.shared.kind_names import Kind
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail, format_shortest_time
 from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
 from lmsconf.manifest.edit.yaml_editor import (

@@ -1,0 +1,442 @@
+"""Groups of both kinds: live rows and specs of manual ones, and of both the matches, the differences, and the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.manifest_entry import (
+    LISTS,
+    ManifestEntry,
+    PeopleList,
+    desired_resource_by_name,
+    parse_people_list,
+    report_missing_key,
+    report_unread_list,
+)
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
+from lmsconf.kinds.shared.responses import optional_text, require_text
+from lmsconf.kinds.shared.steps import (
+    free_name_ref,
+    freed_name_ref,
+    joined_group_ref,
+    list_steps,
+    people_dependencies,
+    rename_steps,
+)
+from lmsconf.kinds.smart_group import (
+    DeclaredCondition,
+    SimilarConditions,
+    SmartGroupRow,
+    SmartGroupSpec,
+    check_references,
+    condition_refs,
+    conditions_by_id,
+    conditions_by_name,
+    keep_system_conditions,
+    plan_condition_losses,
+    record_possible_renames,
+    record_references,
+    sorted_conditions,
+    sorted_for_request,
+    systems_by_content,
+)
+from lmsconf.kinds.user.people_directory import (
+    PeopleSides,
+    add_live_list,
+    compare_lists,
+    people_directory,
+    people_display_names,
+    sides_by_name,
+)
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.calls import Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import Form
+from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
+from lmsconf.model.snapshot import SnapshotRow
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+
+FEWEST_MEMBERS: Final = 2
+"""Groups with fewer members are not compared by them."""
+
+
+class GroupRow(SnapshotRow, frozen=True):
+    """A live manual group. `members` and `managers` are user ids, None where they were not read."""
+
+    listing = GROUP
+
+    id: RemoteId
+    name: str
+    members: frozenset[RemoteId] | None = None
+    managers: frozenset[RemoteId] | None = None
+
+
+class ManualGroupSpec(Struct, frozen=True):
+    """A declared manual group; None for an undeclared list."""
+
+    members: PeopleList | None
+    managers: PeopleList | None
+
+
+def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
+    """Parse a row of the listing, which has neither members nor managers."""
+    return GroupRow(RemoteId(require_text(data, "groupId")), optional_text(data, "name"))
+
+
+def has_members_to_compare(spec: ManualGroupSpec) -> bool:
+    """Whether a group to be created declares enough members to be compared by them."""
+    return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
+
+
+def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
+    """Parse the members and managers of an entry; report a reserved name."""
+    if str(entry.body["name"]).startswith(LOCK_PREFIX):
+        entry.problem(
+            "manifest/reserved",
+            f'a group cannot be called "{entry.body["name"]}"',
+            "name",
+            hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
+        )
+    spec = ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))
+    return desired_resource_by_name(GROUP, entry, spec)
+
+
+def match_groups(
+    planning: PlanContext, declared: Sequence[DesiredResource[ManualGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[ManualGroupSpec, GroupRow]:
+    """Match groups by name."""
+    return match_named(planning, GroupRow, "group", declared, absent)
+
+
+def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
+    """Compare name, and members and managers where declared; record people who leave a group."""
+    sides = sides_by_name(match)
+    return compare_lists(planning, match, LISTS, sides)
+
+
+def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
+    """Return a row without the members and managers who are archived or in no list of people.
+
+    A service may list only active people, and yet show an archived person whose id is requested.
+    """
+    listed = people_directory(planning).ids - planning.archived_ids
+    members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
+    return replace(row, members=members, managers=managers)
+
+
+def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
+    """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
+    sides = PeopleSides({"name": normalize_name(deletion.row.name)}, {})
+    for key in LISTS:
+        ids = getattr(deletion.row, key)
+        if ids is None:
+            report_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
+        else:
+            add_live_list(planning, key, ids, sides)
+    return sides.compared(deletion.row)
+
+
+def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
+    """Return the name, and the members where they were read."""
+    members = row.members
+    form: Form = {"name": normalize_name(row.name)}
+    return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
+
+
+def similar_members(planning: PlanContext, form: Form) -> Similarity:
+    """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
+    value = form.get("members")
+    members = value.include if isinstance(value, PeopleList) else frozenset()
+    active = members - people_directory(planning).archived
+    return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
+
+
+def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
+    """Create or rename; then, for managers and for members, add people before removing any."""
+    at, row = match.address, match.row
+    path = {"groupId": Ref(at) if row is None else row.id}
+    return [
+        *([_group_creation(planning, at)] if row is None else ()),
+        *rename_steps(planning, "manual-groups.rename", path, match, sides),
+        *list_steps(planning, match, path, sides),
+    ]
+
+
+def _group_creation(planning: PlanContext, at: Address) -> Step:
+    return Step(
+        operation="manual-groups.create",
+        body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
+        makes=frozenset({Ref(at)}),
+        uses=free_name_ref(at),
+    )
+
+
+def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
+    """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
+    return [
+        Step(
+            operation="manual-groups.delete",
+            path={"groupId": deletion.row.id},
+            makes=freed_name_ref(GROUP, deletion.row),
+            uses=frozenset(map(joined_group_ref, people_display_names(planning, deletion.row.members or ()))),
+            ends=frozenset({Ref(deletion.address)}),
+            revokes=True,
+        )
+    ]
+
+
+def match_smart_groups(
+    planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
+    """Match smart groups by name, with the conditions that migrations of fields replace."""
+    declared = add_replaced_conditions(planning, declared, absent)
+    return match_named(planning, SmartGroupRow, "smart group", declared, absent)
+
+
+def add_replaced_conditions(
+    planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> Sequence[DesiredResource[SmartGroupSpec]]:
+    """Return the declared smart groups, and others, with the conditions that migrations replace."""
+    active = {
+        migration.deletion.row.id: migration
+        for migration in planning.migrations.values()
+        if migration.migration.all_groups and not migration.is_held
+    }
+    if not active:
+        return declared
+    out = {id(resource): resource for resource in declared}
+    more: list[DesiredResource[SmartGroupSpec]] = []
+    for row in planning.snapshot.rows(SmartGroupRow):
+        migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
+        conditions = _replaced(planning, row, active) if migrations else None
+        if conditions is None:
+            continue
+        own = [resource for resource in declared if _is_of(resource, row, planning.policy.workspace)]
+        for one in own:
+            if one.spec.conditions is None:
+                out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
+        if not own and not _is_left(planning, row, absent):
+            planning.include(Address.of(SMART_GROUP, normalize_name(row.name)))
+            more.append(_undeclared(planning, row, conditions, migrations[0]))
+    return [*out.values(), *more]
+
+
+def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: str) -> bool:
+    """Whether a declaration is of a live smart group, by id or by name, also by an earlier one."""
+    pin = one.pin(workspace)
+    return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
+
+
+def _is_left(planning: PlanContext, row: SmartGroupRow, absent: Sequence[DeleteEntry[Any]]) -> bool:
+    """Whether the plan deletes an undeclared smart group, or must not touch it."""
+    policy, name = planning.policy, normalize_name(row.name)
+    address = Address.of(SMART_GROUP, name)
+    owned = not policy.only and matches_patterns(name, policy.ownership.get(SMART_GROUP, ()))
+    return owned or matches_patterns(str(address), policy.leave_alone) or any(one.address == address for one in absent)
+
+
+def _undeclared(
+    planning: PlanContext, row: SmartGroupRow, conditions: tuple[DeclaredCondition, ...], active: ActiveMigration
+) -> DesiredResource[SmartGroupSpec]:
+    return DesiredResource(
+        address=Address.of(SMART_GROUP, normalize_name(row.name)),
+        spec=SmartGroupSpec(conditions=conditions, managers=None),
+        places=active.migration.places,
+        pins={planning.policy.workspace: row.id},
+        reason=f"its conditions name {active.deletion.address}, whose answers move to {active.target}",
+    )
+
+
+def _replaced(
+    planning: PlanContext, row: SmartGroupRow, active: dict[RemoteId, ActiveMigration]
+) -> tuple[DeclaredCondition, ...] | None:
+    """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
+    live = row.conditions or ()
+    if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
+        return None
+    pairs = zip(live, conditions_by_name(planning, live), strict=True)
+    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    known = tuple(condition for condition in new if condition is not None)
+    return known if len(known) == len(new) else None
+
+
+def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
+    """Return a condition on the new field with the choices that the old ones become; None if none is left."""
+    new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
+    choices = frozenset(choice for choice in new if choice is not None)
+    if condition.choices and (not choices or active.target_type == "TEXT"):
+        return None
+    return condition._replace(field=active.target.name, choices=choices)
+
+
+def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
+    """Compare the name, and conditions and managers where declared; None after a problem that rules it out.
+
+    Conditions of a live group as they will be go to `planning.planned_conditions`.
+    """
+    declared, row, conditions = match.declared, match.row, match.declared.spec.conditions
+    sides = sides_by_name(match)
+    if row is None and conditions is None:
+        report_missing_key(planning, declared, "conditions")
+        return None
+    if conditions is not None and not _compare_conditions(planning, declared, conditions, row, sides):
+        return None
+    return compare_lists(planning, match, ("managers",), sides)
+
+
+def _compare_conditions(
+    planning: PlanContext,
+    declared: DesiredResource[SmartGroupSpec],
+    conditions: Sequence[DeclaredCondition],
+    row: SmartGroupRow | None,
+    sides: PeopleSides,
+) -> bool:
+    """Add declared and live conditions to the sides; False, reported, if one refers to nothing or was not read."""
+    if not check_references(planning, declared, conditions):
+        return False
+    if row is None:
+        report_unrenamed_choices(planning, declared, condition_refs(conditions))
+    elif row.conditions is None:
+        report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
+        return False
+    live = conditions_by_name(planning, (row and row.conditions) or ())
+    wanted = keep_system_conditions(conditions, live)
+    record_possible_renames(planning, wanted, live)
+    sides.after["conditions"] = sorted_conditions(wanted)
+    if row is not None:
+        sides.before["conditions"] = sorted_conditions(live)
+        sides.sizes["conditions"] = len(live)
+        if not planning.policy.additive:
+            planning.planned_conditions[row.id] = wanted
+    return True
+
+
+def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
+    """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
+    row = deletion.row
+    sides = PeopleSides({"name": normalize_name(row.name)}, {})
+    if row.conditions is None or row.managers is None:
+        at = deletion.absent.source if deletion.absent else None
+        report_unread_list(planning, deletion.address, "conditions and managers", at)
+    else:
+        sides.before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
+        add_live_list(planning, "managers", row.managers, sides)
+    return sides.compared(row)
+
+
+def why_conditions_stay(sides: BeforeAfter) -> str | None:
+    """Return why undo cannot restore the conditions, None if it can.
+
+    A manifest can set a system condition, and cannot remove one that a live condition has.
+    """
+    before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
+    gained = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
+    return "a condition without a system_condition keeps the one that it gets" if gained else None
+
+
+def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
+    """Record which fields and choices each live smart group keeps and drops, and what the service takes from it."""
+    deletions = () if planning.policy.additive else matched.deletions
+    deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
+    record_references(planning, deleted)
+    plan_condition_losses(planning, matched, deleted)
+
+
+def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
+    """Return the name, and the conditions where they were read."""
+    form: Form = {"name": normalize_name(row.name)}
+    if row.conditions is not None:
+        form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
+    return form
+
+
+def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
+    """Compare smart groups by their conditions."""
+    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
+    key = SimilarConditions(conditions) if conditions else None
+    return Similarity(of="conditions", key=key, items=frozenset(items))
+
+
+def smart_group_steps(
+    planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow], sides: BeforeAfter
+) -> list[Step]:
+    """One create, or rename, replace the conditions, add managers, then remove managers."""
+    at, row = match.address, match.row
+    after, before = sides.after or {}, sides.before or {}
+    if row is None:
+        return [_smart_group_creation(planning, at, after)]
+    path = {"smartGroupId": row.id}
+    steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
+    if "conditions" in after and after["conditions"] != before["conditions"]:
+        steps.append(_replacement(planning, path, before, after))
+    return [*steps, *list_steps(planning, match, path, sides)]
+
+
+def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
+    conditions = sorted_for_request(after)
+    body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
+    managers = after.get("managers")
+    emails = managers.include if isinstance(managers, PeopleList) else frozenset()
+    if emails:
+        body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
+    return Step(
+        operation="smart-groups.create",
+        body=planning.api_spec.body_to_wire("smart-groups.create", **body),
+        makes=frozenset({Ref(at)}),
+        uses=free_name_ref(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
+        people=tuple(sorted(emails)),
+    )
+
+
+def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
+    # The service discards all previous conditions, so all of them are sent each time.
+    conditions = sorted_for_request(after)
+    body = planning.api_spec.body_to_wire(
+        "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+    )
+    refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)
+    dropped = condition_refs(conditions_before) - refs_after
+    return Step(
+        operation="smart-groups.replace-conditions",
+        path=path,
+        body=body,
+        uses=refs_after.union(_answers_to_wait_for(conditions_before, conditions)),
+        releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
+    )
+
+
+def _answers_to_wait_for(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
+    """Yield Refs to answers to the fields that only the new conditions ask for.
+
+    The calls that set these answers go first, so that nobody leaves the group in between.
+    """
+    fields = {condition.field for condition in before}
+    for condition in after:
+        if condition.field not in fields:
+            at = Address.of(CUSTOM_FIELD, condition.field)
+            yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
+
+
+def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
+    """Return the DELETE; by `ends` it waits until the assignments of the group are deleted."""
+    return [
+        Step(
+            operation="smart-groups.delete",
+            path={"smartGroupId": deletion.row.id},
+            makes=freed_name_ref(SMART_GROUP, deletion.row),
+            releases=condition_refs(conditions_by_name(planning, deletion.row.conditions or ())),
+            ends=frozenset({Ref(deletion.address)}),
+            revokes=True,
+        )
+    ]

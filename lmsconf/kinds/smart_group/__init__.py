@@ -1,1 +1,0 @@
-"""Smart groups: conditions on custom fields, and managers."""
