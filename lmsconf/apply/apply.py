@@ -30,9 +30,8 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
 from lmsconf.apply.scheduler import ApplyProgress, Begin
 from lmsconf.documents.journal.journal_folder import hold_lock
-from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
+from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
-from lmsconf.documents.journal.kept_runs import Retention
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT

@@ -28,10 +28,10 @@ from lmsconf.audit.statement import (
     run_entry,
     statement_text,
 )
-from lmsconf.documents import apply_report_file, plan_file
+from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
-from lmsconf.documents.journal.kept_runs import kept_plan_text, kept_report_text
+from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
@@ -126,7 +126,7 @@ def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, J
     copies = RunCopies(
         run=run.name,
         plan=None if read is None else masked.plan(read),
-        report=None if report is None else masked.report(apply_report_file.loads(report)),
+        report=None if report is None else masked.report(reports.load_apply_report(report)),
         journal=masked.journal(journal),
     )
     return copies, originals
@@ -223,7 +223,7 @@ class CopyMask:
             residue=tuple(map(self._change, report.residue)),
             problems=tuple(map(self._problem, report.problems)),
         )
-        return apply_report_file.dumps(self._mask.mask_value(hidden))
+        return reports.apply_json(self._mask.mask_value(hidden))
 
     def journal(self, content: bytes) -> bytes:
         """Return the lines of a journal, each with the checksum of what is left of it."""

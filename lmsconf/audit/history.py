@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
 from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
-from lmsconf.documents.journal.kept_runs import kept_plan_text
+from lmsconf.documents.journal.journal_reader import kept_plan_text
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address

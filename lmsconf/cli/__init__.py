@@ -1,18 +1,40 @@
-"""The command line: its entry points. Each command is imported only where it runs."""
+"""The command line: its entry points, signals, and the mapping of errors to messages and exit codes.
+
+A command returns an ExitCode (None: 0) or raises LmsconfError. Each command is imported only where it runs. `--help`
+imports this module too, so slow imports (pathlib among them) are inside the functions.
+"""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
+from types import FrameType, TracebackType
 from typing import NoReturn
 
+import click
+
 from lmsconf.cli.command import app
-from lmsconf.cli.output_streams import secure_standard_streams
-from lmsconf.cli.run_command import report_crash, run_command_line
+from lmsconf.cli.context import COMPLETION_VARIABLE
+from lmsconf.cli.output_streams import (
+    is_unwritable,
+    mask_people,
+    redact_output,
+    redact_problems,
+    redirect_to_null,
+    report_problems,
+    secure_standard_streams,
+    stdout_error,
+    write_redacted,
+    write_stderr,
+)
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
+from lmsconf.support.interrupts import handle_signal
 
 __all__ = ["app", "console_script", "main"]
 
@@ -48,3 +70,108 @@ def console_script() -> NoReturn:
         except OSError:
             raise ended from None
         os._exit(ended.code)
+
+
+INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
+
+
+def interrupt_exit_code(error: BaseException) -> ExitCode:
+    """Return the exit code for an interrupt: SIGTERM or Ctrl-C."""
+    return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
+
+
+def run_command_line(app: click.Command, arguments: list[str]) -> int:
+    """Run the command line and return the exit code.
+
+    LmsconfError, click errors, interrupts and an unwritable stdout are reported; any other exception propagates.
+    """
+    # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
+    mask_people(False)  # an earlier run of this process has labels of its own
+    mask_people("--mask-people" in arguments)
+    if COMPLETION_VARIABLE in os.environ:
+        from lmsconf.cli.help import register_shells
+
+        register_shells()
+    try:
+        with handle_signal(signal.SIGTERM, _terminate):
+            code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
+    except click.UsageError as error:
+        return _misused(arguments, error)
+    except click.ClickException as error:
+        return _failed(arguments, [Problem(code="error", message=error.format_message())], ExitCode.ERROR)
+    except LmsconfError as error:
+        return _failed(arguments, error.problems, error.exit)
+    except (click.Abort, KeyboardInterrupt) as error:
+        return _aborted(error)
+    except BrokenPipeError:
+        redirect_to_null(sys.stdout)
+        return ExitCode.ERROR
+    except OSError as error:
+        # click writes help and version itself, and may fail on stdout. Any other OSError is a bug of lmsconf.
+        if not is_unwritable(sys.stdout):
+            raise
+        return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+    return int(code or 0)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """Handle SIGTERM so that a terminated run can still report what it did."""
+    raise Terminated
+
+
+def _aborted(error: BaseException) -> int:
+    """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
+    cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
+    if isinstance(cause, EOFError):
+        write_stderr("Declined: no answer.")
+        return ExitCode.ERROR
+    return report_interrupt(cause)
+
+
+def report_interrupt(error: BaseException) -> ExitCode:
+    """Report an interrupt on stderr and return its exit code."""
+    code = interrupt_exit_code(error)
+    write_stderr("\nTerminated." if code is ExitCode.TERMINATED else "\nInterrupted.")
+    return code
+
+
+def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
+    """Report a wrong command line; without any command print the help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        write_stderr(error.format_message())
+        return ExitCode.USAGE
+    from lmsconf.cli.usage import usage_advice
+
+    command = error.ctx.command_path if error.ctx else _command_path(arguments)
+    message, hint = usage_advice(error, arguments, command)
+    return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """Return the program with the command of a command line that click could not parse."""
+    from lmsconf.cli.command import COMMANDS
+
+    return " ".join(["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]])
+
+
+def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:
+    """Report an error raised outside a command's own handling of output options."""
+    report_problems(problems)
+    # The command line may not have been parsed, so look for --format json in the raw arguments.
+    if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+        from lmsconf.documents.reports import problems_json
+
+        try:
+            write_redacted(problems_json(redact_problems(problems)), sys.stdout, exact=True)
+        except LmsconfError as error:
+            report_problems(error.problems)
+    return code
+
+
+def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """`sys.excepthook`: write the traceback of an unexpected exception, with secrets redacted."""
+    from traceback import format_exception
+
+    from lmsconf.support.secrets import redact_secrets
+
+    sys.stderr.write(redact_output(redact_secrets("".join(format_exception(kind, error, trace)))))

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.events import CommandEvents
+from lmsconf.cli.context import CommandContext, CommandEvents, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
     confirm,
@@ -27,7 +27,6 @@ from lmsconf.cli.output_streams import (
     write_redacted,
     write_stderr,
 )
-from lmsconf.cli.run_command import report_interrupt
 from lmsconf.cli.workspace_options import (
     allow,
     apply_command_line,
@@ -53,7 +52,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
-from lmsconf.render.apply_report import apply_summary, verification_result
+from lmsconf.render.outcome_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.text import plan_text
 from lmsconf.workspace.reader import WorkspaceReader

@@ -21,13 +21,13 @@ from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
-from lmsconf.cli.context import refuse_options
-from lmsconf.cli.events import CommandEvents
+from lmsconf.cli.context import CommandEvents, refuse_options
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
+from lmsconf.documents.reports import drift_summary_json, finding_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
@@ -40,9 +40,8 @@ from lmsconf.model.plan import Action, Plan
 from lmsconf.model.problem_codes import blockers
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import duration_in_words, format_utc
-from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.drift_report import drift_summary, finding_headline
-from lmsconf.render.json import drift_summary_json, finding_json
+from lmsconf.render.outcome_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_noun, count_text
 from lmsconf.support.files import LineStream, descriptor_writer, leads_to_stdout, open_for_lines, os_errors_as

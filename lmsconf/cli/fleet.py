@@ -211,7 +211,7 @@ def apply(
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_report import fleet_headline
+    from lmsconf.render.outcome_wording import fleet_headline
     from lmsconf.render.resource_wording import count_noun
 
     consents, notes = parse_consents(allow), parse_meta(meta)

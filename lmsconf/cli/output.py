@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TextIO
 
 import click
 
+from lmsconf.cli import INTERRUPTED
 from lmsconf.cli.output_streams import (
     mask_if_enabled,
     redact_output,
@@ -20,13 +21,12 @@ from lmsconf.cli.output_streams import (
     supports_color,
     write_redacted,
 )
-from lmsconf.cli.run_command import INTERRUPTED
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lmsconf.render.size_limit import SizeLimit
+    from lmsconf.render.escape import SizeLimit
 
 P = ParamSpec("P")
 PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
@@ -123,7 +123,7 @@ def refuse_unwritable(path: Path, name: str) -> None:
 
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
-    from lmsconf.render.people_reports import HEADERS
+    from lmsconf.render.other_tools import HEADERS
     from lmsconf.support.files import os_errors_as
 
     headers = {",".join(columns).encode() for columns in HEADERS}
@@ -187,7 +187,7 @@ def _budget(format: str, limit: object) -> SizeLimit | None:
         if limit is not None:
             raise click.UsageError("--limit is for --format markdown")
         return None
-    from lmsconf.render.size_limit import parse_size_limit
+    from lmsconf.render.escape import parse_size_limit
 
     try:
         return parse_size_limit("github" if limit is None else str(limit))

@@ -16,7 +16,7 @@ from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
-from lmsconf.documents import access_documents, apply_report_file, plan_file, snapshot_file
+from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.outcomes import RecordedRun
@@ -87,9 +87,9 @@ def load_document(text: str) -> tuple[object, Views]:
 
 _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
     plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
-    apply_report_file.FORMAT: (apply_report_file.loads, APPLY_VIEWS),
+    reports.APPLY_FORMAT: (reports.load_apply_report, APPLY_VIEWS),
     snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
-    access_documents.PROBLEMS_FORMAT: (access_documents.load_problems, PROBLEMS_VIEWS),
+    reports.PROBLEMS_FORMAT: (reports.load_problems, PROBLEMS_VIEWS),
 }
 
 
@@ -259,7 +259,7 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
 
 
 def _head(context: CommandContext) -> None:
-    from lmsconf.documents.journal.kept_runs import chain_heads
+    from lmsconf.documents.journal.journal_reader import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:

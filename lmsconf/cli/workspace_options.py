@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 import click
 from msgspec.structs import replace
 
+from lmsconf.cli import INTERRUPTED, interrupt_exit_code
 from lmsconf.cli.command import FiniteRange, completes
-from lmsconf.cli.context import CommandContext, is_given, refuse_options
-from lmsconf.cli.events import NO_EVENTS, CommandEvents
+from lmsconf.cli.context import NO_EVENTS, CommandContext, CommandEvents, is_given, refuse_options
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
-from lmsconf.cli.run_command import INTERRUPTED, interrupt_exit_code
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:

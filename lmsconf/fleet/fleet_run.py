@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from lmsconf.documents.fleet_file import dumps, loads
+from lmsconf.documents.reports import fleet_index_text, load_fleet_index
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError, shorten
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
 from lmsconf.fleet.worker import TaskProcess
@@ -221,14 +221,14 @@ def make_folder(folder: Path) -> None:
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:
     """Write an index into the folder of a fleet. key: the secret that signs it."""
-    write_atomically(folder / name, dumps(index, key))
+    write_atomically(folder / name, fleet_index_text(index, key))
 
 
 def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex:
     """Return an index in the folder of a fleet. key: what it must be signed with. Raises LmsconfError."""
     if not (folder / name).exists():
         raise LmsconfError(f"{folder} has no {name}", hint="Name a folder that lmsconf fleet plan --out has made.")
-    index = load_file(folder / name, loads, key)
+    index = load_file(folder / name, load_fleet_index, key)
     names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):

@@ -22,10 +22,11 @@ from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.apply.scheduler import ApplyProgress
-from lmsconf.documents import apply_report_file
+from lmsconf.documents import reports
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked
 from lmsconf.documents.journal.journal_reader import read_headers
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
+from lmsconf.documents.reports import drift_json, problems_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
@@ -35,7 +36,6 @@ from lmsconf.model.problem_codes import blockers, refuse_blocked
 from lmsconf.planner.audience.people_questions import failed_problems, judge_report, query_of
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
-from lmsconf.render.json import drift_json, problems_json
 from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
@@ -233,7 +233,7 @@ class TaskRunner:
                 digest=report.plan_digest,
                 summary={"calls": len(plan.calls), "done": done},
                 problems=tuple(_errors(report.problems)),
-                file=self._saved(task, "report", lambda: apply_report_file.dumps(report)),
+                file=self._saved(task, "report", lambda: reports.apply_json(report)),
             )
 
 

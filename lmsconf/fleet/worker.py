@@ -28,7 +28,7 @@ from queue import SimpleQueue
 from typing import IO, Final, NoReturn, cast
 
 from lmsconf.documents.document import from_json
-from lmsconf.documents.fleet_file import entry_json
+from lmsconf.documents.reports import entry_json
 from lmsconf.errors import ExitCode, Problem, Terminated
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry

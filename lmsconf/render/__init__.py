@@ -18,7 +18,7 @@ def _views(what: str, **printers: str) -> Views:
     """Return the views of a type of values.
 
     printers: format → the template that prints such a value, known there as `report`, or the module that has the
-    function `what_format`.
+    function `what_format`: `reports` of the documents, another one of this package.
     """
     return {format: partial(_rendered, printer, f"{what}_{format}") for format, printer in printers.items()}
 
@@ -28,34 +28,35 @@ def _rendered(printer: str, name: str, value: object, **options: object) -> str:
     if printer.endswith(".j2"):
         view: Callable[..., str] = import_module("lmsconf.render.jinja").template_view
         return view(printer, report=value, **options)
-    view = getattr(import_module(f"lmsconf.render.{printer}"), name)
+    folder = "documents" if printer == "reports" else "render"
+    view = getattr(import_module(f"lmsconf.{folder}.{printer}"), name)
     return view(value, **options)
 
 
-PLAN_VIEWS = _views("plan", text="text", json="json", markdown="markdown", html="html")
-PLAN_EXTRACTS = _views("plan", digest="json", gitlab="json")
+PLAN_VIEWS = _views("plan", text="text", json="reports", markdown="markdown", html="html")
+PLAN_EXTRACTS = _views("plan", digest="reports", gitlab="reports")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_review", codequality="code_review")
+PLAN_PROBLEMS_VIEWS = _views("problems", github="other_tools", sarif="other_tools", codequality="other_tools")
 """Views of problems, or those of a plan, which show each at its line in a code review."""
-APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="json", markdown="markdown", html="html")
+APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
-    json="json",
-    junit="code_review",
-    sarif="code_review",
+    json="reports",
+    junit="other_tools",
+    sarif="other_tools",
     markdown="markdown",
     html="html",
 )
-FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="json", markdown="markdown", html="html")
+FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="html")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS = {
-    **_views("problems", text="text", json="json", markdown="markdown", html="problems.html.j2"),
+    **_views("problems", text="text", json="reports", markdown="markdown", html="problems.html.j2"),
     **PLAN_PROBLEMS_VIEWS,
 }
-RUN_VIEWS = _views("run", text="run.txt.j2", json="json")
-RUNS_VIEWS = _views("runs", text="apply_report", json="json")
-ACCESS_VIEWS = _views("access", text="access.txt.j2", json="people_reports", csv="people_reports")
-AUDIENCE_VIEWS = _views("audience", text="people_reports", json="people_reports", csv="people_reports")
-TEST_VIEWS = _views("tests", text="tests.txt.j2", json="people_reports", junit="people_reports")
+RUN_VIEWS = _views("run", text="run.txt.j2", json="reports")
+RUNS_VIEWS = _views("runs", text="outcome_wording", json="reports")
+ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="other_tools")
+AUDIENCE_VIEWS = _views("audience", text="other_tools", json="reports", csv="other_tools")
+TEST_VIEWS = _views("tests", text="tests.txt.j2", json="reports", junit="other_tools")

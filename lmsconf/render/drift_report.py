@@ -16,9 +16,8 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.outcomes import count_skipped_people
-from lmsconf.render.change_summary import KeyChange
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
-from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, KeyChange, count_kind, format_item, format_value
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",

@@ -17,19 +17,18 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetAction, FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.render.apply_report import STATUS_TITLES
-from lmsconf.render.change_summary import (
+from lmsconf.render.drift_report import COUNTED, SIGNS
+from lmsconf.render.graphs import call_places, draw_graph
+from lmsconf.render.jinja import html_page
+from lmsconf.render.outcome_wording import STATUS_TITLES, shared_headline
+from lmsconf.render.plan_wording import ACTION_SIGNS
+from lmsconf.render.resource_wording import (
     apply_command,
     count_kinds,
+    count_noun,
     group_by_risk,
     risk_heading,
 )
-from lmsconf.render.drift_report import COUNTED, SIGNS
-from lmsconf.render.fleet_report import shared_headline
-from lmsconf.render.graphs import call_places, draw_graph
-from lmsconf.render.jinja import html_page
-from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import count_noun
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""

@@ -30,29 +30,27 @@ from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render import (
-    apply_report,
-    change_summary,
     drift_report,
     effects_tables,
     effects_wording,
-    fleet_report,
+    outcome_wording,
     plan_wording,
     resource_wording,
     text,
 )
 from lmsconf.render.escape import (
+    NAME_SIZE,
     escape_html,
     escape_markdown,
     escape_terminal,
     markdown_code,
     markdown_fence,
+    truncate,
 )
-from lmsconf.render.size_limit import NAME_SIZE, truncate
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
-    *(apply_report, change_summary, drift_report, effects_tables, effects_wording, fleet_report),
-    *(plan_wording, resource_wording, kind_names),
+    *(drift_report, effects_tables, effects_wording, outcome_wording, plan_wording, resource_wording, kind_names),
 )
 
 

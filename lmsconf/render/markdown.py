@@ -26,16 +26,6 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
-from lmsconf.render.apply_report import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
-from lmsconf.render.change_summary import (
-    Risk,
-    apply_command,
-    count_kinds,
-    drop_empty_groups,
-    group_by_risk,
-    risk_heading,
-    sort_by_severity,
-)
 from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, finding_headline, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
@@ -46,11 +36,29 @@ from lmsconf.render.effects_wording import (
     more_contents,
     tells_effects,
 )
-from lmsconf.render.fleet_report import fleet_relaxed, shared_headline
+from lmsconf.render.escape import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
 from lmsconf.render.jinja import markdown_macro
+from lmsconf.render.outcome_wording import (
+    REMAINING_CHANGES_HEADING,
+    STATUS_TITLES,
+    fleet_relaxed,
+    other_changes_heading,
+    shared_headline,
+)
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
-from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_noun, count_unmanaged, kind_nouns
-from lmsconf.render.size_limit import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
+from lmsconf.render.resource_wording import (
+    MAX_SHOWN_ITEMS,
+    Risk,
+    apply_command,
+    count_kinds,
+    count_noun,
+    count_unmanaged,
+    drop_empty_groups,
+    group_by_risk,
+    kind_nouns,
+    risk_heading,
+    sort_by_severity,
+)
 
 _parts = partial(markdown_macro, "parts.md.j2")
 _plan = partial(markdown_macro, "plan.md.j2")

@@ -19,7 +19,6 @@ from lmsconf.model.plan import (
     Action,
     Change,
     ChangeOrigin,
-    FieldChange,
     Plan,
     Rehearsal,
     RehearsalOutcome,
@@ -49,12 +48,6 @@ def annotation_lines(declared: Change | AccessTest) -> Iterator[str]:
     """Yield the annotations (`about:`) of a resource or a test, one `key: value` each."""
     for key, value in (declared.about or {}).items():
         yield f"{key}: {value if isinstance(value, str) else format_value(value)}"
-
-
-def count_list_changes(field: FieldChange) -> str:
-    """`2 added, 1 removed`: counts of all items, however many a view lists."""
-    parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
-    return ", ".join(parts)
 
 
 def workspace_line(about: OfWorkspace) -> str:

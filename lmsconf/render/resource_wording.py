@@ -1,16 +1,29 @@
-"""Names of kinds and resources, counts, rates and values in an administrator's terms. Results are not escaped."""
+"""Kinds, resources, values and changes in an administrator's terms, which all formats share. Results are not escaped.
+
+count_noun, count_kind   numbers of things
+format_value             values, list items and conditions
+Risk, group_by_risk      changes: deleted, replaced, items removed, changed, created
+KeyChange, key_changes   one key of a change in words: values added and removed
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
+from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.model.plan import UnmanagedResources
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources, total_taken
+from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
 SERVICE_DEFAULT = "(service default)"
@@ -136,3 +149,203 @@ def count_listed_rows(kind: str, listing: Listing[Any]) -> str:
     """`25 groups`, or `24 groups, not all of them: …`."""
     rest = f", not all of them: {listing.incomplete}" if listing.incomplete is not None else ""
     return f"{count_kind(len(listing.rows), kind)}{rest}"
+
+
+class Risk(Enum):
+    """The risk of a change, riskiest first. The value is the heading of a section of such changes."""
+
+    DELETED = "Deleted"
+    REPLACED = "Replaced"
+    ITEMS_REMOVED = "Taken away"
+    CHANGED = "Changed"
+    CREATED = "Created"
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing is deleted or removed."""
+        return self in (Risk.CHANGED, Risk.CREATED)
+
+
+_BY_ACTION = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action.CREATE: Risk.CREATED}
+
+
+def classify_risk(change: Change) -> Risk:
+    """Return the risk of a change."""
+    return _BY_ACTION.get(change.action) or (Risk.ITEMS_REMOVED if count_removed_items(change) else Risk.CHANGED)
+
+
+def count_removed_items(change: Change) -> int:
+    """Return the number of items removed from lists of an updated resource; 0 for other actions."""
+    return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
+
+
+def count_taken(changes: Iterable[Change]) -> int:
+    """Return the number of items removed from lists of updated resources."""
+    return sum(map(count_removed_items, changes))
+
+
+def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
+    """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
+    groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
+    for change in changes:
+        groups[classify_risk(change)].append(change)
+    return {one: group for one, group in groups.items() if group}
+
+
+class KeyChange(Struct, frozen=True):
+    """One key of a change in words.
+
+    removed, added: values before and after, or items of a list; a scalar has at most one each. note: the counts of
+    items, or a remark, shown beside the key. is_list: whether they are items of a list.
+    """
+
+    path: str
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    note: str = ""
+    is_list: bool = False
+
+
+def key_changes(change: Change) -> Iterator[KeyChange]:
+    """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain.
+
+    An empty value is left out of a deletion: it is not a loss.
+    """
+    is_deleted = change.action is Action.DELETE
+    return (key for key in every_key_change(change) if not (is_deleted and key.removed == (NO_VALUE,)))
+
+
+def every_key_change(change: Change) -> Iterator[KeyChange]:
+    """Yield the same, with the empty values of a deleted resource."""
+    if change.action is Action.CREATE:
+        yield from (KeyChange(path, added=words, is_list=many) for path, words, many in _whole(change, change.after))
+        yield from (KeyChange(key, note=SERVICE_DEFAULT) for key in change.defaults)
+    elif change.action is Action.DELETE:
+        yield from (KeyChange(path, words, is_list=many) for path, words, many in _whole(change, change.before))
+    else:
+        yield from map(_field_change, change.fields)
+
+
+def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Yield path, words, and whether these are the items of a list, of each key that the title does not contain."""
+    titled = title_keys(change.address)
+    for path, value in flatten_keys(form):
+        if value is not None and path.partition(".")[0] not in titled:
+            items = tuple(map(format_item, value)) if isinstance(value, list) else ()
+            yield path, items or (format_value(value),), bool(items)
+
+
+def _field_change(field: FieldChange) -> KeyChange:
+    if field.added or field.removed:
+        added, removed = (tuple(map(format_item, items)) for items in (field.added, field.removed))
+        return KeyChange(field.path, removed, added, count_list_changes(field), is_list=True)
+    return KeyChange(field.path, (format_value(field.before),), (format_value(field.after),))
+
+
+def count_list_changes(field: FieldChange) -> str:
+    """`2 added, 1 removed`: counts of all items, however many a view lists."""
+    parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
+    return ", ".join(parts)
+
+
+def changed_keys(change: Change) -> Iterator[KeyChange]:
+    """Yield the keys that an update or a replacement changes; none for a creation or deletion."""
+    return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
+
+
+def keys_in_short(keys: Iterable[KeyChange]) -> str:
+    """`members: 1 removed, mandatory`."""
+    return ", ".join(f"{key.path}: {key.note}" if key.note else key.path for key in keys)
+
+
+def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
+    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
+    for key in keys:
+        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
+            yield from (_diff_line("-", f"{key.path}: {item}") for item in key.removed)
+            yield from (_diff_line("+", f"{key.path}: {item}") for item in key.added)
+        else:
+            sign = " " if key.removed and key.added else "-" if key.removed else "+"
+            yield _diff_line(sign, f"{key.path}:{f' {key.note}' if key.note else ''}")
+            yield from _diff_items("-", key.removed, most)
+            yield from _diff_items("+", key.added, most)
+
+
+def _diff_items(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
+    yield from (_diff_line(sign, f"  {item}") for item in items[:most])
+    if most is not None and len(items) > most:
+        yield f"{sign}   … and {len(items) - most:,} more"
+
+
+def _diff_line(sign: str, text: str) -> str:
+    """Return a line; a line break in a name, which would end it, is escaped."""
+    return f"{sign} {text}".replace("\n", "\\n")
+
+
+def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
+    """Return how many items keys add to lists, and how many they remove from them."""
+    lists = [key for key in keys if key.note]
+    return sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists)
+
+
+def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
+    """`Taken away: 2 items from 1 group`."""
+    items = f"{count_noun(count_taken(changes), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
+
+
+def count_kinds(kinds: Iterable[str]) -> str:
+    """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
+    return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
+
+
+_COLUMNS: Mapping[Action | str, str] = {
+    Action.DELETE: "to delete",
+    "taken": "taken away",
+    Action.REPLACE: "to replace",
+    Action.UPDATE: "to change",
+    Action.CREATE: "to create",
+}
+
+
+def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[int]]]]:
+    """Return titles, and (kind, a number for each title): how many resources are changed in which way.
+
+    What does not occur has no column.
+    """
+    table: dict[str, Counter[Action | str]] = {}
+    for change in changes:
+        counts = table.setdefault(change.address.kind, Counter())
+        counts[change.action] += 1
+        counts["taken"] += count_removed_items(change)
+    columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
+    rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
+    return [_COLUMNS[key] for key in columns], rows
+
+
+def count_removals(plan: Plan) -> int:
+    """Return the number of removals as the guard `removals` counts them."""
+    totals = [guard.total for guard in plan.guards if guard.name == "removals"]
+    return sum(filter(None, totals or [total_taken("removals", plan.measures)]))
+
+
+def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """Sort problems: errors, warnings, notes."""
+    return [problem for severity in Severity for problem in problems if problem.severity is severity]
+
+
+def apply_command(plan: Plan, digest: str) -> str | None:
+    """Return the command that applies exactly this plan.
+
+    None for a plan that is empty, offline, or has errors, and for one that needs its file: partial, or additive with
+    changes left out.
+    """
+    refused = any(problem.is_error for problem in plan.all_problems)
+    if not plan.changes or plan.offline or plan.partial or plan.left_out or refused:
+        return None
+    return " ".join([plan.command, f"--expect-digest {digest}", *allowances(plan.guards)])
+
+
+def drop_empty_groups(groups: Iterable[UnmanagedResources]) -> Iterator[UnmanagedResources]:
+    """Yield the kinds with unmanaged resources."""
+    return (group for group in groups if group.addresses or group.left_alone)

@@ -19,7 +19,6 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.problem_codes import CONSENT_LEAD, blockers, consent_command
 from lmsconf.render import plan_wording
-from lmsconf.render.change_summary import KeyChange, drop_empty_groups, every_key_change
 from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
 from lmsconf.render.effects_wording import (
     EFFECTS_HEADING,
@@ -35,7 +34,7 @@ from lmsconf.render.effects_wording import (
     tells_effects,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import count_noun, count_unmanaged
+from lmsconf.render.resource_wording import KeyChange, count_noun, count_unmanaged, drop_empty_groups, every_key_change
 
 _RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 

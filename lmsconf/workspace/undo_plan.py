@@ -13,8 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lmsconf.documents.journal.journal_reader import read_runs
-from lmsconf.documents.journal.kept_runs import kept_before, kept_plan
+from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_functions import named_context

@@ -35,10 +35,9 @@ from texts import text_of
 
 from lmsconf.audit.statement import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
-from lmsconf.documents import apply_report_file
+from lmsconf.documents import reports
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
-from lmsconf.documents.journal.journal_reader import find_run
-from lmsconf.documents.journal.kept_runs import REPORT, kept_path, kept_report_text
+from lmsconf.documents.journal.journal_reader import REPORT, find_run, kept_path, kept_report_text
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
@@ -227,13 +226,13 @@ def test_reasons_of_failures_name_nobody(tmp_path: Path) -> None:
         "PATCH /users/u-canary-1 answered 400: Canaryanna is not allowed",
         "Canarynew Canary Berg (user id u-canary-1) said canarysaid, ask di.canary@canary.example",
     )
-    report = apply_report_file.loads(kept_report_text(run))
+    report = reports.load_apply_report(kept_report_text(run))
     problem = Problem(code="person/unknown", message=reason[1], hint=reason[0], source=SourceLocation("canary.yaml"))
     failed = tuple(
         replace(outcome, status=CallStatus.FAILED, reason=reason[number % 2], hint=reason[1])
         for number, outcome in enumerate(report.outcomes)
     )
-    text = apply_report_file.dumps(replace(report, outcomes=failed, problems=(problem,)))
+    text = reports.apply_json(replace(report, outcomes=failed, problems=(problem,)))
     journal = run.journal
     assert journal is not None
     kept_path(journal, REPORT).write_text(text)

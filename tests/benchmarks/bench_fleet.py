@@ -137,8 +137,7 @@ def _measured(folder: Path, step: tuple[str, ...]) -> Figures:
 
 def _coordinate(step: list[str]) -> None:
     """Run one step in this process, and print what it and its workers took."""
-    from lmsconf.cli import app
-    from lmsconf.cli.run_command import run_command_line
+    from lmsconf.cli import app, run_command_line
 
     code = run_command_line(
         app, ["fleet", *step, "--output", "result.txt", *(["--processes", "2"] * (step[0] != "show"))]

@@ -13,8 +13,7 @@ import pytest
 from texts import text_of
 
 from lmsconf.api.client import Client
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve

@@ -15,9 +15,8 @@ import junitparser
 import pytest
 import yaml
 
-from lmsconf.cli import app
+from lmsconf.cli import app, run_command_line
 from lmsconf.cli.command import Group
-from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.project import settings
 from lmsconf.project.credentials import DIRS

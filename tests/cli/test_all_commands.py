@@ -19,10 +19,10 @@ from pathlib import Path
 import click
 import pytest
 
+from lmsconf.cli import run_command_line
 from lmsconf.cli.command import COMMANDS
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress
-from lmsconf.cli.run_command import run_command_line
 from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
@@ -131,7 +131,7 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     """`lmsconf … | head -0` ends with the command's own code and without a traceback."""
     program = (
-        "import sys; from test_all_commands import tool; from lmsconf.cli.run_command import run_command_line; "
+        "import sys; from test_all_commands import tool; from lmsconf.cli import run_command_line; "
         "sys.exit(run_command_line(tool, ['work']))"
     )
     reader, writer = os.pipe()
@@ -169,7 +169,7 @@ def terminal(environ: dict[str, str], program: str) -> str:
 
 
 FAILING = (
-    "from test_all_commands import tool; from lmsconf.cli.run_command import run_command_line; "
+    "from test_all_commands import tool; from lmsconf.cli import run_command_line; "
     "run_command_line(tool, ['fail', 'kind'])"
 )
 
@@ -225,7 +225,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output_streams", "run_command", "usage")]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output_streams", "usage")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
@@ -268,7 +268,7 @@ ROOT = Path(__file__).parent.parent.parent
 NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
-    *("lmsconf.render.code_review", "lmsconf.render.code_review", "lmsconf.support.git"),
+    *("lmsconf.render.other_tools", "lmsconf.render.other_tools", "lmsconf.support.git"),
     *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.schema_messages"),
 }
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}

@@ -18,8 +18,7 @@ from on_terminal import at_terminal
 from texts import listed_cases
 
 from lmsconf import __version__
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox

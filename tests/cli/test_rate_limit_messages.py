@@ -19,8 +19,7 @@ from self_signed import make_certificate
 from waiting import nobody_waits
 
 import lmsconf
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript

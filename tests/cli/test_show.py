@@ -11,9 +11,8 @@ from click.testing import CliRunner, Result
 from texts import text_of
 from views.document_samples import COMPLETE, EMPTY
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
-from lmsconf.documents import apply_report_file, plan_file
+from lmsconf.cli import app, run_command_line
+from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.render import APPLY_VIEWS
@@ -22,7 +21,7 @@ from lmsconf.render.text import plan_text
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(plan_file.dumps(EMPTY), plan_text(EMPTY)), (apply_report_file.dumps(COMPLETE), APPLY_VIEWS["text"](COMPLETE))],
+    [(plan_file.dumps(EMPTY), plan_text(EMPTY)), (reports.apply_json(COMPLETE), APPLY_VIEWS["text"](COMPLETE))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

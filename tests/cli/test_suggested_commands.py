@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from texts import text_of
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 
 pytestmark = pytest.mark.sampled(day=8)

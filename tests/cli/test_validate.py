@@ -11,8 +11,7 @@ import yaml
 from hostile.active_content import JUDGES
 from sarif_pydantic import Sarif
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = 'workspaces: {production: {url: "https://lms.invalid", token: {env: LMSCONF_NOT_SET}}}\n'

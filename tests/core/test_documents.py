@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 from views.document_samples import REPORTS
 
-from lmsconf.documents import access_documents, apply_report_file, fleet_file, snapshot_file
+from lmsconf.documents import reports, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.groups import GroupRow
@@ -47,29 +47,29 @@ from lmsconf.planner.read.fields_and_groups import parse_user_ids
 
 def test_problems_of_another_format_are_refused() -> None:
     """A document that is no list of problems says so, whatever else is in it."""
-    written = json.loads(access_documents.problems_json([Problem(code="a/b", message="m")]))
-    assert [one.code for one in access_documents.load_problems(json.dumps(written))] == ["a/b"]
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    assert [one.code for one in reports.load_problems(json.dumps(written))] == ["a/b"]
     with pytest.raises(LmsconfError):
-        access_documents.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
+        reports.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
 
 
 @pytest.mark.parametrize("key", ["severity", "hint", "source", "address"])
 def test_a_problem_that_lacks_a_key_is_refused(key: str) -> None:
     """Also one whose value is often null: what is missing was taken away."""
-    written = json.loads(access_documents.problems_json([Problem(code="a/b", message="m")]))
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
     del written["problems"][0][key]
     with pytest.raises(StalePlan):
-        access_documents.load_problems(json.dumps(written))
+        reports.load_problems(json.dumps(written))
 
 
 @pytest.mark.parametrize("key", ["digest", "summary", "people", "guards", "blocked", "problems", "file"])
 def test_a_result_in_a_fleet_that_lacks_a_key_is_refused(key: str) -> None:
     """The error names the place. A key that lmsconf does not know is passed over."""
-    written = json.loads(fleet_file.dumps(next(iter(FLEETS.values())).index))
-    assert fleet_file.loads(json.dumps({**written, "later": 1})) == next(iter(FLEETS.values())).index
+    written = json.loads(reports.fleet_index_text(next(iter(FLEETS.values())).index))
+    assert reports.load_fleet_index(json.dumps({**written, "later": 1})) == next(iter(FLEETS.values())).index
     del written["workspaces"][1][key]
     with pytest.raises(LmsconfError, match=rf"workspaces\[1\]\.{key} is missing"):
-        fleet_file.loads(json.dumps(written))
+        reports.load_fleet_index(json.dumps(written))
 
 
 @pytest.mark.parametrize("name", FLEETS)
@@ -77,7 +77,7 @@ def test_an_index_of_a_fleet_is_read_as_it_was_written(name: str) -> None:
     """Each workspace has its result again, and the index of a shard says which shard it is."""
     index = FLEETS[name].index
     assert (index.shard is not None) == (name == "shard")
-    assert fleet_file.loads(fleet_file.dumps(index)) == index
+    assert reports.load_fleet_index(reports.fleet_index_text(index)) == index
 
 
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
@@ -111,14 +111,14 @@ def test_a_damaged_row_is_not_left_out() -> None:
 
 
 REPORT = REPORTS["lost"]
-TEXT = apply_report_file.dumps(REPORT)
+TEXT = reports.apply_json(REPORT)
 
 
 @pytest.mark.parametrize("converged", [None, True, False])
 def test_loads_gives_back_what_dumps_wrote(converged: bool | None) -> None:
     """A report is read as it was written, whether or not the run could look at the end."""
     report = replace(REPORT, converged=converged)
-    assert apply_report_file.loads(apply_report_file.dumps(report)) == report
+    assert reports.load_apply_report(reports.apply_json(report)) == report
 
 
 def test_every_changed_byte_is_refused() -> None:
@@ -127,7 +127,7 @@ def test_every_changed_byte_is_refused() -> None:
     for position in range(len(raw)):
         flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
         with pytest.raises(LmsconfError):
-            apply_report_file.loads(flipped.decode("utf-8", "surrogateescape"))
+            reports.load_apply_report(flipped.decode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.parametrize(
@@ -139,21 +139,21 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document[key] = value
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
-        apply_report_file.loads(render_json(document))
+        reports.load_apply_report(render_json(document))
 
 
 def test_a_report_of_another_format_is_refused() -> None:
     """By its format, also where everything else fits: a later version may mean something else by it."""
     document = {**json.loads(TEXT), "format": "lmsconf.apply/2"}
     with pytest.raises(LmsconfError, match=r"has the format 'lmsconf\.apply/2', not 'lmsconf\.apply/1'"):
-        apply_report_file.loads(render_json(add_seal(document)))
+        reports.load_apply_report(render_json(add_seal(document)))
 
 
 def test_an_edited_report_is_told_from_a_broken_one() -> None:
     """Whatever was edited, also where it is no report any more: the sentence says that it was changed."""
     for edited in (TEXT.replace('"exit": 5', '"exit": 6'), TEXT.replace('"exit": 5', '"exit": "5"')):
         with pytest.raises(StalePlan, match="was changed after lmsconf wrote it"):
-            apply_report_file.loads(edited)
+            reports.load_apply_report(edited)
 
 
 # The schemas of documents say what the structs are that the documents are made of.

@@ -16,8 +16,7 @@ from flow.project import Project
 from integrity.served_project import ServedProject
 from texts import listed_cases
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 
 from .conftest import MANIFESTS, OWNED, drift, only, states

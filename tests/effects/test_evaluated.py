@@ -23,7 +23,7 @@ from wire.second_dialect import second_dialect
 
 from effects.evaluator import COUNTS, Evaluated, Look, evaluate, explaining, look, seconds
 from effects.random_access import NOW, Case, RandomCase
-from lmsconf.documents.access_documents import people_json
+from lmsconf.documents.reports import people_json
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

@@ -18,8 +18,7 @@ import httpx
 import pytest
 import yaml
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox

@@ -22,8 +22,7 @@ import pytest
 from msgspec.structs import replace
 from waiting import HANGS
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.shards import group_changes
 from lmsconf.model.address import Address

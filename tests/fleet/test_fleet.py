@@ -20,8 +20,8 @@ from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
 from lmsconf.render import FLEET_VIEWS
+from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import fleet_markdown
-from lmsconf.render.size_limit import parse_size_limit
 
 LABELS = {"ring": "canary", "region": "eu"}
 

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager,
 from pathlib import Path
 from typing import NamedTuple
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 
 
 class Ran(NamedTuple):

@@ -20,8 +20,7 @@ from texts import text_of
 from waiting import HANGS, HeldResponse, nobody_waits
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox

@@ -16,11 +16,10 @@ from waiting import nobody_waits
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
+from lmsconf.documents.reports import problems_json
 from lmsconf.errors import ProblemsFound
 from lmsconf.project.settings import load_settings
-from lmsconf.render.json import problems_json
 from lmsconf.render.text import problems_text
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response

@@ -12,9 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 import lmsconf.render
-from lmsconf.cli import app
+from lmsconf.cli import app, run_command_line
 from lmsconf.cli.output_streams import report_problems
-from lmsconf.cli.run_command import run_command_line
 from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from flow.shell import lmsconf
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import SHOWN, ExitCode
 from lmsconf.render.escape import (
     csv_cell,

@@ -15,8 +15,7 @@ from waiting import served
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.service import LoggedRequest, Sandbox

@@ -18,8 +18,7 @@ from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import lmsconf
+from lmsconf.cli import run_command_line
 from lmsconf.cli.command import COMMANDS, app
-from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.service import LoggedRequest

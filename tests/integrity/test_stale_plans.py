@@ -13,8 +13,7 @@ import pytest
 from texts import text_of
 from wire.second_dialect import known_dialect
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.model.canonical_json import Json
 
 from .served_project import Screen, ServedProject, staged

@@ -13,8 +13,8 @@ from laws.sandbox_project import TransportConnection
 from texts import text_of
 
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_reader import Retention
 from lmsconf.documents.journal.journal_writer import Journal
-from lmsconf.documents.journal.kept_runs import Retention
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings

@@ -21,8 +21,7 @@ from journal.conftest import BEGAN, CALLS, MANIFEST
 from json_schemas import schema_validator
 from waiting import HANGS
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked, encode_line, hold_lock
 from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError

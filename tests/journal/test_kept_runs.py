@@ -21,19 +21,21 @@ from msgspec.structs import replace
 
 import lmsconf
 from lmsconf.apply.run_plan import execute
-from lmsconf.documents import apply_report_file
+from lmsconf.documents import reports
 from lmsconf.documents.journal.journal_folder import encode_line
-from lmsconf.documents.journal.journal_reader import find_run, read_headers, run_names
-from lmsconf.documents.journal.journal_writer import Journal
-from lmsconf.documents.journal.kept_runs import (
+from lmsconf.documents.journal.journal_reader import (
     REPORT,
     Retention,
     chain_heads,
     delete_run,
+    find_run,
     kept_path,
     kept_plan,
     kept_report_text,
+    read_headers,
+    run_names,
 )
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
 from lmsconf.model.outcomes import ManifestsCommit
@@ -69,7 +71,7 @@ def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
     run = find_run(folder.root, "latest")
     assert plan_digest(kept_plan(run)) == plan_digest(plan)
     assert kept_plan(run).changes == plan.changes
-    assert apply_report_file.loads(kept_report_text(run)) == replace(report, undo_command=None)
+    assert reports.load_apply_report(kept_report_text(run)) == replace(report, undo_command=None)
     files = {path.name: path for path in runs(folder).iterdir()}
     assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
@@ -92,7 +94,7 @@ def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: 
     assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
     run = find_run(folder.root, "latest")
     assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
-    assert apply_report_file.loads(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
+    assert reports.load_apply_report(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
 
 
 def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:

@@ -21,8 +21,7 @@ from simulation.request_faults import Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
-from lmsconf.documents.journal.journal_reader import find_run
-from lmsconf.documents.journal.kept_runs import Retention
+from lmsconf.documents.journal.journal_reader import Retention, find_run
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport

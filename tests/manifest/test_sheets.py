@@ -10,8 +10,7 @@ import pytest
 from manifest.cases import Case, cases, shown
 from texts import listed_cases, text_of
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.assignment.types import AssignmentSpec

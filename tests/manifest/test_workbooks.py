@@ -15,8 +15,7 @@ import pytest
 from manifest import test_sheets
 from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx, xlsx_parts, zipped
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.groups import ManualGroupSpec
 from lmsconf.manifest import workbook

@@ -9,8 +9,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from tests.pictures.terminal import drawn, page
 from tests.views.browser import browser

@@ -15,8 +15,7 @@ import yaml
 from texts import listed_cases
 from waiting import HANGS
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, parse_faults
 from lmsconf.sandbox.seed import dump_seed

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 import httpx
 
+from lmsconf.documents.journal.journal_reader import Retention
 from lmsconf.documents.journal.journal_writer import Journal
-from lmsconf.documents.journal.kept_runs import Retention
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.sandbox.faults import Fault, FaultScript

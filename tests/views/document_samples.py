@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lmsconf.documents import apply_report_file, plan_file
+from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
@@ -43,7 +43,7 @@ PLANS: dict[str, Plan] = {
     )
 }
 REPORTS: dict[str, ApplyReport] = {
-    name: apply_report_file._report(golden_document(f"apply_{name}"))
+    name: reports._apply_report(golden_document(f"apply_{name}"))
     for name in ("complete", "partial", "stopped", "diverged", "doubled", "unread", "lost", "touched", "edited")
 }
 EMPTY, CREATE, UPDATE, DELETE = (PLANS[name] for name in ("empty", "create", "update", "delete"))

@@ -33,9 +33,9 @@ from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.effects_wording import MOST_PEOPLE
+from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
 from lmsconf.render.html import plan_html
 from lmsconf.render.markdown import plan_markdown
-from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
 from lmsconf.render.text import plan_text
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests

@@ -15,19 +15,18 @@ from msgspec.structs import replace
 from views.document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS, PLANS, REPORTS
 from views.drift_samples import DRIFTS
 
-from lmsconf.cli import app
-from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli import app, run_command_line
 from lmsconf.documents import plan_file
+from lmsconf.documents.reports import problems_json
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
 from lmsconf.model.outcomes import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS, TEST_VIEWS
-from lmsconf.render.code_review import problems_github
-from lmsconf.render.json import problems_json
+from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import problems_markdown
-from lmsconf.render.size_limit import parse_size_limit
+from lmsconf.render.other_tools import problems_github
 from lmsconf.render.text import problems_text
 
 Compare = Callable[[str, str], None]

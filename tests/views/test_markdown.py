@@ -20,10 +20,10 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Plan, PlanScope, SettingChange
 from lmsconf.render import PLAN_VIEWS, jinja
+from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdown, plan_markdown
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import format_item, kind_plural
-from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 from lmsconf.render.text import colorize, plan_text, wrap_prose
 
 pytestmark = pytest.mark.sampled(day=8)

@@ -21,13 +21,13 @@ from views.document_samples import EVIL, golden_document
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
 from lmsconf import render
-from lmsconf.documents.access_documents import access_json, audience_json
 from lmsconf.documents.document import from_json, value_at
+from lmsconf.documents.reports import access_json, audience_json
 from lmsconf.errors import SourceLocation
 from lmsconf.model.access import AudienceReport, PersonAccess
 from lmsconf.model.drift import ManagedShare
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
+from lmsconf.render.other_tools import access_csv, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 Report = TypeVar("Report", PersonAccess, AudienceReport)

@@ -16,7 +16,7 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf import __version__
-from lmsconf.documents import apply_report_file, snapshot_file
+from lmsconf.documents import reports, snapshot_file
 from lmsconf.documents.document import object_json, without_keys
 from lmsconf.documents.journal.journal_folder import (
     FORMAT,
@@ -28,7 +28,15 @@ from lmsconf.documents.journal.journal_folder import (
     runs_folder,
     writing,
 )
-from lmsconf.documents.journal.kept_runs import BEFORE, PLAN, REPORT, Retention, delete_run, kept_path, plan_retention
+from lmsconf.documents.journal.journal_reader import (
+    BEFORE,
+    PLAN,
+    REPORT,
+    Retention,
+    delete_run,
+    kept_path,
+    plan_retention,
+)
 from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
@@ -229,7 +237,7 @@ class Journal:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
         problems = (*report.problems, *self._warnings)
         text = redact_registered_tokens(
-            apply_report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems))
+            reports.apply_json(replace(report, meta=_noted(report.meta), problems=problems))
         )
         try:
             write_atomically(kept_path(self.path, REPORT), text)
