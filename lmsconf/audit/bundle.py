@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
 
@@ -25,6 +26,7 @@ from lmsconf.audit.statement import (
     entry_order,
     envelope_text,
     evidence_html,
+    public_key_of,
     run_entry,
     statement_text,
 )
@@ -39,7 +41,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.forms import texts_in
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
-from lmsconf.model.plan import Change, FieldChange, Plan
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import fsync_folder, os_error_message
 
@@ -87,7 +89,7 @@ def write_evidence(
 def _write_statement(
     place: Path, evidence: Mapping[str, Json], digests: Mapping[str, str], key: SigningKey | None
 ) -> None:
-    statement = statement_text(evidence, digests, None if key is None else key.public).encode("utf-8")
+    statement = statement_text(evidence, digests, None if key is None else public_key_of(key)).encode("utf-8")
     _write(place, STATEMENT, statement)
     if key is not None:
         _write(place, ENVELOPE, envelope_text(statement, key).encode("utf-8"))
@@ -276,9 +278,6 @@ def _personal_texts(plan: Plan) -> Iterator[str]:
     """Yield the texts that the plan has of people: names and answers, but no e-mails, which are masked anyway."""
     for change in plan.changes:
         if change.address.kind == USER:
-            values = (change.before, change.after, *(leaf for field in change.fields for leaf in _values(field)))
+            fields = ((one.before, one.after, *one.added, *one.removed) for one in change.fields)
+            values = (change.before, change.after, *chain.from_iterable(fields))
             yield from (text for text in texts_in(values, keys=False) if len(text) >= _SHORTEST)
-
-
-def _values(field: FieldChange) -> tuple[Json, ...]:
-    return field.before, field.after, *field.added, *field.removed

@@ -166,10 +166,10 @@ class _Search:
 
     def _follow(self, change: Change) -> None:
         """Look for the old name of a renamed resource in all earlier runs."""
-        before = _name_before(change)
-        if before is not None and str(change.address) == self.current:
-            self.earlier.append(str(before))
-            self.current = str(before)
+        for field in change.fields if str(change.address) == self.current else ():
+            if field.path == "name" and isinstance(field.before, str) and field.before and field.after is not None:
+                self.current = str(Address.of(change.address.kind, field.before))
+                self.earlier.append(self.current)
 
     def _without_plan(self, run: RecordedRun, why: str) -> Iterator[RecordedChange]:
         """Yield what the journal alone shows: which addresses had calls, and how these ended."""
@@ -213,14 +213,6 @@ def _field(field: FieldChange, is_person: Callable[[Json], bool]) -> FieldChange
     added, removed = (tuple(filter(is_person, items)) for items in (field.added, field.removed))
     if added or removed or is_person(field.before) or is_person(field.after):
         return replace(field, added=added, removed=removed)
-    return None
-
-
-def _name_before(change: Change) -> Address | None:
-    """Return the address that a renamed resource had before the change."""
-    for field in change.fields:
-        if field.path == "name" and isinstance(field.before, str) and field.before and field.after is not None:
-            return Address.of(change.address.kind, field.before)
     return None
 
 

@@ -13,7 +13,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -23,7 +23,6 @@ from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.effects import PredictedTotals
-from lmsconf.model.outcomes import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import totals_sentence
 from lmsconf.render.jinja import html_page
@@ -48,8 +47,9 @@ class RunCopies(Struct, frozen=True, kw_only=True):
 
     def files(self) -> dict[str, bytes]:
         """Return the content of each file by its path in the folder."""
-        held = {"journal": self.journal, "plan": _encoded(self.plan), "report": _encoded(self.report)}
-        return {copy_path(self.run, name): content for name, content in held.items() if content is not None}
+        texts = {"plan": self.plan, "report": self.report}
+        kept = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
+        return {copy_path(self.run, name): content for name, content in {"journal": self.journal, **kept}.items()}
 
 
 def copy_path(run: str, name: str) -> str:
@@ -62,11 +62,9 @@ def run_entry(copies: RunCopies) -> dict[str, Json]:
     run = parse_journal(copies.run, copies.journal)
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")
-    return {"run": run.name, **_opening(run.opening), **_ending(run), **_plan(copies.plan), **_report(copies.report)}
-
-
-def _opening(header: JournalHeader) -> dict[str, Json]:
+    header, ending = run.opening, run.ending
     return {
+        "run": run.name,
         "workspace": {"name": header.workspace, "url": header.url},
         "digest": header.digest,
         "tool": header.tool,
@@ -76,12 +74,6 @@ def _opening(header: JournalHeader) -> dict[str, Json]:
         "before": None if header.before is None else snapshot_digest_json(header.before),
         "chain": None if header.chain is None else object_json(header.chain),
         "recorded_plan": header.plan_sha256,
-    }
-
-
-def _ending(run: RecordedRun) -> dict[str, Json]:
-    ending: RunEnding | None = run.ending
-    return {
         "ended_at": None if ending is None else format_utc(ending.at),
         "exit": None if ending is None else ending.exit,
         "verified": None if ending is None else ending.verified.value,
@@ -90,6 +82,8 @@ def _ending(run: RecordedRun) -> dict[str, Json]:
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
+        **_plan(copies.plan),
+        **_report(copies.report),
     }
 
 
@@ -122,10 +116,6 @@ def _report(text: str | None) -> dict[str, Json]:
         "problems": len(value_at(report, list[Json], "problems")),
         "left": len(value_at(report, list[Json], "residue")),
     }
-
-
-def _encoded(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8")
 
 
 def entry_order(entry: Mapping[str, Json]) -> tuple[str, str, int, str, str]:
@@ -190,15 +180,11 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
         "evidence.html.j2",
         evidence=evidence,
         findings=list(chain_findings(cast("list[Entry]", evidence["runs"]))),
-        effects_sentence=_effects_sentence,
+        # In the words of plans.
+        effects_sentence=lambda effects: totals_sentence(from_json(effects, PredictedTotals)),
         folder=FOLDER,
         files=FILES,
     )
-
-
-def _effects_sentence(effects: Json) -> str:
-    """Return what a plan predicted for people, in the words of plans."""
-    return totals_sentence(from_json(effects, PredictedTotals))
 
 
 _LARGEST: Final = 64 << 10
@@ -230,17 +216,13 @@ class PublicKey(Struct, frozen=True):
         return True
 
 
-class SigningKey(Struct, frozen=True):
-    """The key that signs."""
+SigningKey: TypeAlias = "Ed25519PrivateKey"
+"""The key that signs."""
 
-    _key: Ed25519PrivateKey
 
-    @property
-    def public(self) -> PublicKey:
-        return _public(self._key.public_key())
-
-    def sign(self, message: bytes) -> bytes:
-        return self._key.sign(message)
+def public_key_of(key: SigningKey) -> PublicKey:
+    """Return the key that verifies what another one signs."""
+    return _public(key.public_key())
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -259,7 +241,7 @@ def load_signing_key(path: Path) -> SigningKey:
         raise SigningError(f"{path} is not a private key in PEM", hint=_MAKE) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise SigningError(f"{path} is not an Ed25519 key", hint=_MAKE)
-    return SigningKey(key)
+    return key
 
 
 def load_public_key(path: Path) -> PublicKey:
@@ -353,7 +335,7 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
 
 def envelope_text(statement: bytes, key: SigningKey) -> str:
     """Return the DSSE envelope of the statement with its signature."""
-    return _envelope(statement, key.public.keyid, key.sign(pre_authentication_encoding(statement)))
+    return _envelope(statement, public_key_of(key).keyid, key.sign(pre_authentication_encoding(statement)))
 
 
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:

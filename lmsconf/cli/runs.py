@@ -215,7 +215,7 @@ def _write(
 ) -> None:
     """Write the evidence of the run that is chosen, or of all since a date. Raises UsageError for more than one."""
     from lmsconf.audit.bundle import write_evidence
-    from lmsconf.audit.statement import chain_findings, load_signing_key
+    from lmsconf.audit.statement import chain_findings, load_signing_key, public_key_of
     from lmsconf.cli.people_masking import PeopleMask
     from lmsconf.documents.journal.journal_reader import find_run
     from lmsconf.render.resource_wording import count_noun
@@ -232,7 +232,7 @@ def _write(
     )
     report_problems(list(chain_findings(entries)))
     masked = "It names people." if people else "People are masked in it."
-    signed = "It is not signed." if key is None else f"Signed with {key.public.keyid}."
+    signed = "It is not signed." if key is None else f"Signed with {public_key_of(key).keyid}."
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
 
 

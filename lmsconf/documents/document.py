@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
@@ -230,6 +230,23 @@ def verify_signature(document: Mapping[str, Json], key: bytes, what: str, hint: 
 def file_changed_error() -> StalePlan:
     """Return the error for a file that was changed after lmsconf wrote it."""
     return StalePlan("the file was changed after lmsconf wrote it", hint="Create it again; it must not be edited.")
+
+
+def read_back(
+    read: Callable[[], Value], written: Callable[[Value], str], text: str, what: str, hint: str | None
+) -> Value:
+    """Return the value that a sealed text holds. Raises StalePlan for another text, even if one byte differs.
+
+    read: returns the value. written: the text of a value as lmsconf writes it. what: what the file should contain.
+    """
+    try:
+        value = read()
+        same = written(value) == text
+    except (ValueError, RecursionError) as error:
+        raise StalePlan(f"the file does not contain {what}: {error}", hint=hint) from error
+    if not same:
+        raise file_changed_error()
+    return value
 
 
 def json_at(value: Json | Mapping[str, Json], *path: str) -> Json:

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from lmsconf.documents.document import (
     TOOL,
     change_json,
-    file_changed_error,
     from_json,
     json_at,
     object_json,
     parse_document,
+    read_back,
     render_canonical_json,
     render_sealed,
     signature,
@@ -33,18 +33,15 @@ from lmsconf.documents.document import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.effects import ContentEffects, Effects
+from lmsconf.model.effects import Effects
 from lmsconf.model.plan import (
-    Change,
     Plan,
     Rehearsal,
 )
 from lmsconf.model.problem_codes import Blocker, blockers
 
 FORMAT = "lmsconf.plan/1"
-_ANY_PLAN = "lmsconf.plan/"
 _SIGN = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
 
 
@@ -70,11 +67,17 @@ def plan_digest(plan: Plan) -> str:
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """Return the plan that `dumps` wrote.
 
-    Raises StalePlan (exit 3) for any other text, even if one byte differs, and, given a key, for a file that was not
-    signed with it; LmsconfError for a document of another kind.
+    Raises StalePlan (exit 3) for any other text, even if one byte differs, for a version of the format that is not
+    supported, and, given a key, for a file that was not signed with it; LmsconfError for a document of another kind.
     """
     document = parse_document(text)
-    _expect_format(document)
+    actual = str(document["format"])
+    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
+        raise StalePlan(
+            f"the file has the format {actual!r}, not {FORMAT!r}",
+            hint="Another version of lmsconf wrote it. Plan again with this one.",
+        )
+    verify_format(document, FORMAT)
     if document.get("masked") is True:
         raise StalePlan(
             "the file is a plan with masked people, and cannot be applied",
@@ -83,28 +86,14 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     verify_seal(document)
     if signing_key is not None:
         verify_signature(document, signing_key, "plan file", _SIGN)
-    try:
-        plan = _plan(document)
-        again = _document(plan, document.get("tool"))
-        same = render_sealed({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
-    except (ValueError, RecursionError) as error:
-        raise StalePlan(
-            f"the file does not contain a plan: {error}", hint="Create it again with: lmsconf plan"
-        ) from error
-    if not same:
-        raise file_changed_error()
-    return plan
-
-
-def _expect_format(document: Mapping[str, Json]) -> None:
-    """Raise LmsconfError for a document that is not a plan, StalePlan for an unsupported version of the plan format."""
-    actual = str(document["format"])
-    if actual != FORMAT and actual.startswith(_ANY_PLAN):
-        raise StalePlan(
-            f"the file has the format {actual!r}, not {FORMAT!r}",
-            hint="Another version of lmsconf wrote it. Plan again with this one.",
-        )
-    verify_format(document, FORMAT)
+    signed = {key: document[key] for key in ("hmac",) if key in document}
+    return read_back(
+        lambda: _plan(document),
+        lambda plan: render_sealed({**_document(plan, document.get("tool")), **signed}),
+        text,
+        "a plan",
+        hint="Create it again with: lmsconf plan",
+    )
 
 
 _latest: tuple[Plan, str] | None = None
@@ -132,8 +121,17 @@ def _digested_keys(plan: Plan) -> dict[str, Json]:
         "format": FORMAT,
         "workspace": {"name": plan.workspace, "url": plan.url},
         "policy": dict(plan.policy),
-        "changes": [plan_change_json(change) for change in plan.changes],
-        "calls": [call_json(call) for call in plan.calls],
+        # Without the source locations of problems, which must not affect the digest.
+        "changes": [
+            {
+                **change_json(change),
+                "problems": [without_keys(object_json(problem), "source") for problem in change.problems],
+            }
+            for change in plan.changes
+        ],
+        "calls": [
+            {**object_json(replace(call, body=None)), "body": request_body_json(call.body)} for call in plan.calls
+        ],
         "fingerprints": dict(sorted(plan.fingerprints.items())),
     }
 
@@ -164,8 +162,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "left_out": to_json(plan.left_out),
         "problems": to_json(plan.all_problems),
     }
-    if plan.masked_digest is None and any(members := predicted_members_json(plan.effects)):
-        document["predicted_members"] = members
+    if plan.masked_digest is None and any(members := [group.members for group in plan.effects.groups]):
+        # The digest of the members after the plan of each of the groups, null where it is not known.
+        document["predicted_members"] = cast("Json", members)
     if plan.base is not None:
         settings = to_json(plan.settings_changed)
         document |= {"base": plan.base, "let_go": to_json(plan.let_go), "settings_changed": settings}
@@ -224,22 +223,12 @@ PAIRS = "$pairs"
 _OURS = frozenset({"$ref", PAIRS})
 
 
-def plan_change_json(change: Change) -> dict[str, Json]:
-    """Return a change without the source locations of its problems, which must not affect the digest."""
-    problems: list[Json] = [without_keys(object_json(problem), "source") for problem in change.problems]
-    return {**change_json(change), "problems": problems}
-
-
 def summary_json(plan: Plan) -> Json:
     return {**object_json(plan.summary), "blocked": [blocker_json(blocker) for blocker in blockers(plan)]}
 
 
 def blocker_json(blocker: Blocker) -> dict[str, Json]:
     return without_keys(object_json(blocker), "hint")
-
-
-def call_json(call: Call) -> Json:
-    return {**object_json(replace(call, body=None)), "body": request_body_json(call.body)}
 
 
 def request_body_json(body: object) -> Json:
@@ -288,18 +277,11 @@ def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
 
 def effects_json(effects: Effects) -> Json:
     """Return effects as in a plan file, without the people."""
-    values = object_json(replace(effects, rows=None, unknown=()))
     return {
-        **without_keys(values, "rows", "unknown"),
-        "contents": [_content_json(content) for content in effects.contents],
+        **without_keys(object_json(replace(effects, rows=None, unknown=())), "rows", "unknown"),
+        "contents": [
+            {**without_keys(object_json(content), "counts"), **object_json(content.counts)}
+            for content in effects.contents
+        ],
         "groups": [without_keys(object_json(group), "members") for group in effects.groups],
     }
-
-
-def _content_json(content: ContentEffects) -> Json:
-    return {**without_keys(object_json(content), "counts"), **object_json(content.counts)}
-
-
-def predicted_members_json(effects: Effects) -> list[Json]:
-    """Return the digest of the members after the plan of each of the groups, null where it is not known."""
-    return [group.members for group in effects.groups]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lmsconf.documents import plan_file
@@ -20,6 +21,7 @@ from lmsconf.documents.document import (
     json_at,
     object_json,
     parse_document,
+    read_back,
     refuse_missing,
     render_canonical_json,
     render_json,
@@ -33,14 +35,14 @@ from lmsconf.documents.document import (
     without_keys,
 )
 from lmsconf.documents.plan_file import blocker_json
-from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan, shorten
-from lmsconf.model.access import AccessTestReport, AccessTestResult, AudienceReport, PersonAccess, ReportHeader
+from lmsconf.errors import LmsconfError, Problem, Severity, shorten
+from lmsconf.model.access import AccessTestReport, AudienceReport, PersonAccess
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
-from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
-from lmsconf.model.outcomes import ApplyReport, CallState, RecordedCall, RecordedRun
+from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
+from lmsconf.model.outcomes import ApplyReport, CallState, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.time_formats import format_utc
 
@@ -60,22 +62,17 @@ def load_apply_report(text: str) -> ApplyReport:
     document = parse_document(text)
     verify_format(document, APPLY_FORMAT)
     verify_seal(document)
-    try:
-        report = _apply_report(document)
-        same = _sealed(report, document.get("tool")) == text
-    except (ValueError, RecursionError) as error:
-        raise StalePlan(f"the file does not contain an apply report: {error}") from error
-    if not same:
-        raise file_changed_error()
-    return report
+    return read_back(
+        lambda: _apply_report(document),
+        lambda report: _sealed(report, document.get("tool")),
+        text,
+        "an apply report",
+        hint=None,
+    )
 
 
 def _sealed(report: ApplyReport, tool: Json) -> str:
-    return render_json(add_seal(_apply_document(report, tool)))
-
-
-def _apply_document(report: ApplyReport, tool: Json) -> dict[str, Json]:
-    return {
+    document: dict[str, Json] = {
         "format": APPLY_FORMAT,
         "digest": report.plan_digest,
         "seal": "",
@@ -87,7 +84,11 @@ def _apply_document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "meta": dict(sorted(report.meta.items())),
         "summary": {status.value: report.count(status) for status in CallStatus},
         "outcomes": [without_keys(object_json(outcome), "unsure", "carried_out") for outcome in report.outcomes],
-        "verified": _verified_json(report),
+        "verified": {
+            **without_keys(object_json(report.verified), "reason"),
+            "others": [change.address for change in report.foreign_changes],
+            "reason": report.verified.reason,
+        },
         "converged": report.converged,
         "residue": [change_json(change) for change in report.residue],
         "problems": to_json(report.problems),
@@ -95,6 +96,7 @@ def _apply_document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         # Left out where nothing was predicted, as in reports of earlier versions.
         **({} if report.predicted is None else {"predicted": object_json(report.predicted)}),
     }
+    return render_json(add_seal(document))
 
 
 def _apply_report(document: dict[str, Json]) -> ApplyReport:
@@ -107,16 +109,6 @@ def _apply_report(document: dict[str, Json]) -> ApplyReport:
     return from_json({**document, **values}, ApplyReport)
 
 
-def _verified_json(report: ApplyReport) -> Json:
-    """Return what was verified. others: the addresses in `residue` that are not part of the plan."""
-    verified = object_json(report.verified)
-    reason = verified.pop("reason")
-    return {**verified, "others": [change.address for change in report.foreign_changes], "reason": reason}
-
-
-FLEET_FORMAT: Final = "lmsconf.fleet/1"
-
-
 def fleet_index_text(index: FleetIndex, signing_key: bytes | None = None) -> str:
     """Return the text of an index, one workspace per line, signed if there is a key."""
     document = index_json(index)
@@ -126,7 +118,7 @@ def fleet_index_text(index: FleetIndex, signing_key: bytes | None = None) -> str
 def index_json(index: FleetIndex) -> dict[str, Json]:
     """Return an index as JSON."""
     return {
-        "format": FLEET_FORMAT,
+        "format": "lmsconf.fleet/1",
         "tool": TOOL,
         "action": index.action.value,
         "created_at": index.created_at,
@@ -143,9 +135,9 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
 
 def entry_json(entry: FleetEntry) -> dict[str, Json]:
     """Return the result in one workspace as JSON, without the keys about what it has nothing of."""
-    left_out = [key for key in ("basis", "relaxed", "assumed_keys") if not getattr(entry, key)]
-    if not entry.assumed_keys:
-        left_out.append("assumed_calls")
+    known = {"basis": entry.basis, "relaxed": entry.relaxed}
+    known |= dict.fromkeys(("assumed_keys", "assumed_calls"), entry.assumed_keys)
+    left_out = [key for key, value in known.items() if not value]
     return {**without_keys(object_json(entry), *left_out), "blocked": [*map(blocker_json, entry.blocked)]}
 
 
@@ -156,7 +148,7 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
     signed with it.
     """
     document = parse_document(text)
-    verify_format(document, FLEET_FORMAT)
+    verify_format(document, "lmsconf.fleet/1")
     if signing_key is not None:
         verify_signature(
             document,
@@ -202,25 +194,22 @@ def plan_gitlab(plan: Plan) -> str:
 
 def fleet_json(report: FleetReport) -> str:
     """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
-    return render_json({**index_json(report.index), "shared": [_shared_json(one) for one in report.shared]})
-
-
-def _shared_json(shared: SharedChanges) -> Json:
-    return {
-        "workspaces": list[Json](shared.workspaces),
-        "one_each": shared.one_each,
-        "changes": [change_json(change) for change in shared.changes],
-    }
-
-
-DRIFT_FORMAT: Final = "lmsconf.drift/1"
+    shared: list[Json] = [
+        {
+            "workspaces": list[Json](one.workspaces),
+            "one_each": one.one_each,
+            "changes": [change_json(change) for change in one.changes],
+        }
+        for one in report.shared
+    ]
+    return render_json({**index_json(report.index), "shared": shared})
 
 
 def drift_json(drift: DriftReport) -> str:
     """Return the whole report as JSON, one finding per line."""
     return render_json(
         {
-            "format": DRIFT_FORMAT,
+            "format": "lmsconf.drift/1",
             "tool": TOOL,
             "created_at": drift.created_at,
             "workspace": {"name": drift.workspace, "url": drift.url},
@@ -233,8 +222,18 @@ def drift_json(drift: DriftReport) -> str:
             "summary": drift_summary_json(drift),
             "findings": [finding_json(finding) for finding in drift.findings],
             "not_applied": [finding_json(finding) for finding in drift.not_applied],
-            "ignored": [_ignored(ignored_finding) for ignored_finding in drift.ignored],
-            "coverage": [_coverage(share) for share in drift.coverage],
+            "ignored": [{**finding_json(one.finding), "ignored_by": to_json(one.entry)} for one in drift.ignored],
+            "coverage": [
+                {
+                    "kind": share.kind,
+                    "managed": share.managed,
+                    "live": share.live,
+                    "percent": share.percent,
+                    "left_alone": share.left_alone,
+                    "incomplete": share.incomplete,
+                }
+                for share in drift.coverage
+            ],
             "unmanaged": unmanaged_json(drift.unmanaged),
             "problems": to_json(drift.problems),
         }
@@ -243,12 +242,10 @@ def drift_json(drift: DriftReport) -> str:
 
 def drift_summary_json(drift: DriftReport) -> Json:
     """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
-    states: dict[str, Json] = {state.value: drift.count(state) for state in DriftState}
-    unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
     return {
         "findings": len(drift.findings),
-        **states,
-        DriftState.UNMANAGED.value: unmanaged,
+        **{state.value: drift.count(state) for state in DriftState},
+        DriftState.UNMANAGED.value: sum(len(group.addresses) for group in drift.unmanaged),
         "not_applied": len(drift.not_applied),
         "ignored": len(drift.ignored),
     }
@@ -269,24 +266,6 @@ def finding_json(finding: DriftFinding) -> dict[str, Json]:
     }
 
 
-def _ignored(ignored: IgnoredFinding) -> Json:
-    return {**finding_json(ignored.finding), "ignored_by": to_json(ignored.entry)}
-
-
-def _coverage(coverage: ManagedShare) -> Json:
-    return {
-        "kind": coverage.kind,
-        "managed": coverage.managed,
-        "live": coverage.live,
-        "percent": coverage.percent,
-        "left_alone": coverage.left_alone,
-        "incomplete": coverage.incomplete,
-    }
-
-
-RUNS_FORMAT: Final = "lmsconf.runs/1"
-
-
 def runs_json(runs: Sequence[RecordedRun]) -> str:
     """Return the runs, without calls, as JSON."""
     return _runs_document([_run(run) for run in runs])
@@ -294,11 +273,25 @@ def runs_json(runs: Sequence[RecordedRun]) -> str:
 
 def run_json(run: RecordedRun) -> str:
     """Return one run with its calls as JSON."""
-    return _runs_document([{**_run(run), "calls": [_call_json(call) for call in run.calls]}])
+    calls: list[Json] = [
+        {
+            "call": call.call,
+            "address": call.address,
+            "operation": call.operation,
+            "status": call.state.value,
+            "reason": call.reason,
+            "id": call.id,
+            "people": list(call.people),
+            "begun_at": _time(call.begun),
+            "ended_at": _time(call.ended),
+        }
+        for call in run.calls
+    ]
+    return _runs_document([{**_run(run), "calls": calls}])
 
 
 def _runs_document(runs: Iterable[Json]) -> str:
-    return render_json({"format": RUNS_FORMAT, "tool": TOOL, "runs": list(runs)})
+    return render_json({"format": "lmsconf.runs/1", "tool": TOOL, "runs": list(runs)})
 
 
 def _run(run: RecordedRun) -> dict[str, Json]:
@@ -319,85 +312,64 @@ def _run(run: RecordedRun) -> dict[str, Json]:
     }
 
 
-def _call_json(call: RecordedCall) -> Json:
-    return {
-        "call": call.call,
-        "address": call.address,
-        "operation": call.operation,
-        "status": call.state.value,
-        "reason": call.reason,
-        "id": call.id,
-        "people": list(call.people),
-        "begun_at": _time(call.begun),
-        "ended_at": _time(call.ended),
-    }
-
-
 def _time(at: datetime | None) -> str | None:
     return None if at is None else format_utc(at)
 
 
-ACCESS_FORMAT: Final = "lmsconf.access/1"
-AUDIENCE_FORMAT: Final = "lmsconf.audience/1"
-TEST_FORMAT: Final = "lmsconf.test/1"
-PEOPLE_FORMAT: Final = "lmsconf.people/1"
 PROBLEMS_FORMAT: Final = "lmsconf.problems/1"
 
 
-def access_json(report: PersonAccess) -> str:
-    """Return what a person has, and why, as a document."""
-    values = without_keys(object_json(report), "header")
-    return render_json({"format": ACCESS_FORMAT, **_header_json(report.header), **values})
+def _on_people(format: str, report: PersonAccess | AudienceReport) -> str:
+    header = report.header
+    return render_json(
+        {
+            "format": format,
+            "tool": TOOL,
+            "created_at": header.created_at,
+            "workspace": {"name": header.workspace, "url": header.url},
+            "people": header.people,
+            "planned": header.planned,
+            "basis": header.basis.value,
+            "reasons": to_json(header.reasons),
+            "requests": header.requests,
+            "problems": to_json(header.problems),
+            **without_keys(object_json(report), "header"),
+        }
+    )
 
 
-def audience_json(report: AudienceReport) -> str:
-    """Return who is in an audience as a document."""
-    values = without_keys(object_json(report), "header")
-    return render_json({"format": AUDIENCE_FORMAT, **_header_json(report.header), **values})
-
-
-def _header_json(header: ReportHeader) -> dict[str, Json]:
-    return {
-        "tool": TOOL,
-        "created_at": header.created_at,
-        "workspace": {"name": header.workspace, "url": header.url},
-        "people": header.people,
-        "planned": header.planned,
-        "basis": header.basis.value,
-        "reasons": to_json(header.reasons),
-        "requests": header.requests,
-        "problems": to_json(header.problems),
-    }
+access_json: Final = partial(_on_people, "lmsconf.access/1")
+"""What a person has, and why, as a document."""
+audience_json: Final = partial(_on_people, "lmsconf.audience/1")
+"""Who is in an audience as a document."""
 
 
 def tests_json(report: AccessTestReport) -> str:
     """Return the results as a document."""
     return render_json(
         {
-            "format": TEST_FORMAT,
+            "format": "lmsconf.test/1",
             "tool": TOOL,
             "created_at": report.created_at,
             "workspace": {"name": report.workspace, "url": report.url},
             "people": report.people,
             "state": "live" if report.live else "planned",
             "summary": {"passed": len(report.results) - len(report.failed), "failed": len(report.failed)},
-            "tests": [_test_result(result) for result in report.results],
+            "tests": [
+                {
+                    "name": test.name,
+                    "statement": test.statement,
+                    "passed": result.passed,
+                    "reason": result.reason,
+                    "audiences": to_json(test.audiences),
+                    "content": test.content,
+                    "about": None if test.about is None else dict(test.about),
+                    "source": to_json(test.source),
+                }
+                for test, result in ((one.test, one) for one in report.results)
+            ],
         }
     )
-
-
-def _test_result(result: AccessTestResult) -> Json:
-    test = result.test
-    return {
-        "name": test.name,
-        "statement": test.statement,
-        "passed": result.passed,
-        "reason": result.reason,
-        "audiences": to_json(test.audiences),
-        "content": test.content,
-        "about": None if test.about is None else dict(test.about),
-        "source": to_json(test.source),
-    }
 
 
 def people_json(effects: Effects) -> str:
@@ -411,7 +383,7 @@ def people_json(effects: Effects) -> str:
         for one in effects.unknown
     ]
     rows = to_json(effects.rows or ())
-    return render_canonical_json({"format": PEOPLE_FORMAT, "rows": rows, "unknown": unknown})
+    return render_canonical_json({"format": "lmsconf.people/1", "rows": rows, "unknown": unknown})
 
 
 def problems_json(problems: Sequence[Problem]) -> str:

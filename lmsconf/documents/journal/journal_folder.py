@@ -51,7 +51,9 @@ def hold_lock(
     try:
         _take(descriptor, path, workspace)
         me = {"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())}
-        _write(descriptor, path, json.dumps(me))
+        with writing(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(me).encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -72,13 +74,6 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
                 f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
                 hint="Wait until it ends, or stop it; then apply again.",
             ) from held
-
-
-def _write(descriptor: int, path: Path, text: str) -> None:
-    """Replace the content of the file."""
-    with writing(path):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, text.encode(), 0)
 
 
 def _holder(descriptor: int) -> str:

@@ -16,6 +16,7 @@ run is complete when its digest is taken.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +90,8 @@ def find_run(root: Path, name: str) -> RecordedRun:
     """
     every = _journals(root)
     exact = [path for path in every if path.stem == name]
-    fitting = every[:1] if name == "latest" else exact or [path for path in every if _fits(path.stem, name)]
+    begun = [path for path in every if name and re.match(rf"(?:[^-]*-)?{re.escape(name)}", path.stem)]
+    fitting = every[:1] if name == "latest" else exact or begun
     match fitting:
         case [path]:
             return _read(path)
@@ -139,22 +141,15 @@ def _with_entry(
 def _journals(root: Path, url: str | None = None) -> list[Path]:
     """Return the journals of a project, newest first."""
     try:
-        return _sorted(list(journals(root, url)))
+        paths = list(journals(root, url))
     except OSError as error:
         path = error.filename or root / FOLDER / RUNS
         reason = f"{path} cannot be read: {os_error_message(error)}"
         raise LmsconfError(reason, hint="Check its permissions, or delete it.") from error
-
-
-def _sorted(paths: Sequence[Path]) -> list[Path]:
-    """Return journals, newest first."""
     seconds = Counter(map(_second, paths))
-
-    def order(path: Path) -> tuple[str, str, int, str]:
-        # Runs of one second are in the order of their first lines; runs of one plan have a number, and 10 is after 9.
-        return _second(path), _began_at(path) if seconds[_second(path)] > 1 else "", len(path.stem), path.stem
-
-    return sorted(paths, key=order, reverse=True)
+    # Runs of one second are in the order of their first lines; runs of one plan have a number, and 10 is after 9.
+    began = {path: _began_at(path) for path in paths if seconds[_second(path)] > 1}
+    return sorted(paths, key=lambda path: (_second(path), began.get(path, ""), len(path.stem), path.stem), reverse=True)
 
 
 def _second(path: Path) -> str:
@@ -179,10 +174,6 @@ def _pruned(journals: list[Path], name: str) -> str:
                 f". Runs before {oldest.stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
             )
     return ""
-
-
-def _fits(stem: str, name: str) -> bool:
-    return bool(name) and (stem.startswith(name) or stem.partition("-")[2].startswith(name))
 
 
 class PendingWrites(Struct, frozen=True, kw_only=True):

@@ -135,15 +135,11 @@ class Journal:
             if earlier is not None:
                 write_atomically(kept_path(path, BEFORE), earlier)
         except LmsconfError:
-            journal._abandon()
+            os.close(descriptor)
+            path.unlink()
             raise
         journal._prune(pruned)
         return journal
-
-    def _abandon(self) -> None:
-        """Remove the journal of a run that cannot begin."""
-        os.close(self._descriptor)
-        self.path.unlink()
 
     def _prune(self, journals: Sequence[Path]) -> None:
         """Delete runs that are not kept any more; a failure is a warning of the report, as the run can go on."""
@@ -262,7 +258,7 @@ class Journal:
                 self._failure = failure
 
     def _write(self, entry: Mapping[str, Json], at: datetime, *, lasting: bool) -> None:
-        line = encode_line({**entry, "at": _text(at)})
+        line = encode_line({**entry, "at": format_utc(at, "milliseconds")})
         while line:
             line = line[os.write(self._descriptor, line) :]
         if lasting:
@@ -287,17 +283,9 @@ def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
     """Create a new file; append a number to its name for runs of one plan in the same second."""
     number = 1
     while True:
-        path = folder / _name(started, digest, number)
+        more = f"-{number}" if number > 1 else ""
+        path = folder / f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:SHORT]}{more}{SUFFIX}"
         try:
             return path, open_private_file(path, os.O_WRONLY, os.O_APPEND, os.O_EXCL)
         except FileExistsError:
             number += 1
-
-
-def _name(started: datetime, digest: str, number: int) -> str:
-    more = f"-{number}" if number > 1 else ""
-    return f"{started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digest[:SHORT]}{more}{SUFFIX}"
-
-
-def _text(at: datetime) -> str:
-    return format_utc(at, "milliseconds")
