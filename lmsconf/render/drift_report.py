@@ -11,13 +11,20 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    FieldDrift,
     IgnoredFinding,
     ManagedShare,
 )
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
-from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, KeyChange, count_kind, format_item, format_value
+from lmsconf.render.resource_wording import (
+    MAX_SHOWN_ITEMS,
+    KeyChange,
+    count_kind,
+    count_kinds,
+    format_item,
+    format_value,
+    numbered_groups,
+)
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",
@@ -55,15 +62,12 @@ TO_COME: Final = {
 NOT_APPLIED: Final = "Not applied yet"
 """The heading of those differences."""
 
-MEANS: Final = {
-    DriftState.CHANGED: "It is live, and differs from the manifests.",
-    DriftState.MISSING: "The manifests declare it, and the workspace does not have it.",
-    DriftState.RENAMED: "The manifests declare it and nothing with this name is live; an undeclared resource has the "
-    "same members, conditions or choices under another name.",
-    DriftState.UNDECLARED: "The workspace has it, and the manifests delete it: it is listed under `absent`, or lmsconf "
-    "owns it and no manifest declares it.",
-    DriftState.UNMANAGED: "The workspace has it, and no manifest declares it.",
-}
+
+def findings_by_state(drift: DriftReport) -> Iterator[tuple[DriftState, str, Sequence[tuple[int, DriftFinding]]]]:
+    """Yield state, heading, and findings with their numbers, of each state that findings have."""
+    return numbered_groups(
+        drift.findings, "state", COUNTED, lambda group: count_kinds(one.address.kind for one in group)
+    )
 
 
 def finding_headline(finding: DriftFinding) -> str:
@@ -99,15 +103,11 @@ def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
     for field in finding.fields:
         if field.missing or field.extra:
             missing, extra = (tuple(map(format_item, items)) for items in (field.missing, field.extra))
-            yield KeyChange(field.path, missing, extra, _counts(field), is_list=True)
+            parts = ((missing, "missing in the workspace"), (extra, "not in the manifests"))
+            counts = ", ".join(f"{len(items):,} {where}" for items, where in parts if items)
+            yield KeyChange(field.path, missing, extra, counts, is_list=True)
         else:
             yield KeyChange(field.path, (format_value(field.declared),), (format_value(field.live),))
-
-
-def _counts(difference: FieldDrift) -> str:
-    """`1 missing in the workspace, 2 not in the manifests`."""
-    parts = ((difference.missing, "missing in the workspace"), (difference.extra, "not in the manifests"))
-    return ", ".join(f"{len(items):,} {where}" for items, where in parts if items)
 
 
 def key_sentence(key: KeyChange) -> str:
@@ -164,14 +164,6 @@ def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
 def remedy_script(finding: DriftFinding) -> str:
     """Return the remedies as shell commands below comments; empty if there is none."""
     return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
-
-
-def not_applied_lines(drift: DriftReport) -> list[str]:
-    return list(map(finding_headline, drift.not_applied))
-
-
-def ignored_lines(drift: DriftReport) -> list[str]:
-    return list(map(ignored_sentence, drift.ignored))
 
 
 def ignored_sentence(ignored: IgnoredFinding) -> str:

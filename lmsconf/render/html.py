@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, count, islice, repeat
 from typing import Final
 
 from msgspec import Struct
@@ -17,14 +17,13 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetAction, FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.render.drift_report import COUNTED, SIGNS
+from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
 from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
-from lmsconf.render.outcome_wording import STATUS_TITLES, shared_headline
+from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
 from lmsconf.render.plan_wording import ACTION_SIGNS
 from lmsconf.render.resource_wording import (
     apply_command,
-    count_kinds,
     count_noun,
     group_by_risk,
     risk_heading,
@@ -69,10 +68,9 @@ class ShownRows(Struct, frozen=True):
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
     """Return the first rows of groups."""
     groups = list(groups)
-    shown, room = [], MOST_ROWS
-    for group in groups:
-        shown.append(replace(group, rows=group.rows[:room]))
-        room -= len(shown[-1].rows)
+    before = accumulate((len(group.rows) for group in groups), initial=0)
+    rooms = (max(MOST_ROWS - number, 0) for number in before)
+    shown = (replace(group, rows=group.rows[:room]) for group, room in zip(groups, rooms, strict=False))
     total = sum(len(group.rows) for group in groups)
     return ShownRows([group for group in shown if group.rows], total, states)
 
@@ -132,22 +130,13 @@ _CALL_SIGNS: Final = {
 
 
 def apply_html(report: ApplyReport) -> str:
-    """Render an apply report as an HTML page."""
+    """Render an apply report as an HTML page, failures first."""
+    groups = (
+        RowGroup(heading, [Row(f"call-{number}", status.value, _CALL_SIGNS[status], one) for number, one in group])
+        for status, heading, group in outcomes_by_status(report)
+    )
     cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    rows = _first_rows(_outcomes(report), _values(STATUS_TITLES))
-    return html_page("apply.html.j2", report=report, cards=cards, rows=rows)
-
-
-def _outcomes(report: ApplyReport) -> Iterator[RowGroup]:
-    """Group the calls by status, failures first."""
-    for status, title in STATUS_TITLES.items():
-        rows = [
-            Row(f"call-{number}", status.value, _CALL_SIGNS[status], outcome)
-            for number, outcome in enumerate(report.outcomes, 1)
-            if outcome.status is status
-        ]
-        if rows:
-            yield RowGroup(f"{title}: {count_noun(len(rows), 'API call')}", rows)
+    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, _values(STATUS_TITLES)))
 
 
 def _values(titles: Mapping[CallStatus, str] | Mapping[DriftState, str]) -> Mapping[str, str]:
@@ -165,8 +154,18 @@ _DRIFT_COLOURS: Final = {
 
 def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
-    cards, rows = list(_drift_cards(drift)), _first_rows(_findings(drift), _values(COUNTED))
-    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
+    groups = (
+        RowGroup(
+            heading,
+            [
+                Row(f"finding-{number}", state.value, SIGNS[state], one, one.source, _DRIFT_COLOURS[state])
+                for number, one in group
+            ],
+        )
+        for state, heading, group in findings_by_state(drift)
+    )
+    rows = _first_rows(groups, _values(COUNTED))
+    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
 
 
 def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
@@ -176,19 +175,6 @@ def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
             yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
         else:
             yield _DRIFT_COLOURS[state], drift.count(state), COUNTED[state]
-
-
-def _findings(drift: DriftReport) -> Iterator[RowGroup]:
-    for state, colour in _DRIFT_COLOURS.items():
-        rows = [
-            Row(f"finding-{number}", state.value, SIGNS[state], finding, finding.source, colour)
-            for number, finding in enumerate(drift.findings, 1)
-            if finding.state is state
-        ]
-        if rows:
-            yield RowGroup(
-                f"{COUNTED[state].capitalize()}: {count_kinds(row.value.address.kind for row in rows)}", rows
-            )
 
 
 _FLEET_TITLES: Final = {
@@ -213,12 +199,12 @@ def fleet_html(report: FleetReport) -> str:
 
 
 def _shared(report: FleetReport) -> Iterator[RowGroup]:
-    number = 0
+    numbers = count(1)
     for shared in report.shared:
-        rows = []
-        for place, change in enumerate(shared.changes):
-            number += 1
-            only_in = shared.workspaces[place] if shared.one_each else None
-            rows.append(replace(_change_row(f"c{number}", change), only_in=only_in))
+        names = shared.workspaces if shared.one_each else repeat(None)
+        rows = [
+            replace(_change_row(f"c{next(numbers)}", change), only_in=name)
+            for change, name in zip(shared.changes, names, strict=False)
+        ]
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)

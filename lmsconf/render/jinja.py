@@ -16,8 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, cast
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
-from jinja2.environment import TemplateModule
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, UndefinedError
 from jinja2.ext import Extension
 from markupsafe import Markup
 
@@ -50,7 +49,8 @@ from lmsconf.render.escape import (
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
-    *(drift_report, effects_tables, effects_wording, outcome_wording, plan_wording, resource_wording, kind_names),
+    *(drift_report, effects_tables, effects_wording, outcome_wording, plan_wording, resource_wording, text),
+    *(kind_names, names, problem_codes),
 )
 
 
@@ -67,9 +67,8 @@ def html_page(template: str, /, **values: object) -> str:
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
-    found = html_environment().get_template(template)
     try:
-        page = found.render(style=style, script=script, policy=policy, **values)
+        page = _template(template).render(style=style, script=script, policy=policy, **values)
     except UndefinedError as missing:
         raise UnknownName(missing.message) from missing
     return f"<!doctype html>\n{page}"
@@ -82,13 +81,13 @@ def template_view(template: str, /, **values: object) -> str:
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
     """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
-    text = getattr(_macros(template), macro)(*values, **options)
+    text = getattr(_template(template).module, macro)(*values, **options)
     return _escaped(_BLANK_LINES.sub("\n\n", text))
 
 
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of a template, each of whose values is in one line."""
-    return text_environment().get_template(template).render(**values)
+    return _template(template).render(**values)
 
 
 def json_document(template: str, /, **values: object) -> Json:
@@ -98,8 +97,7 @@ def json_document(template: str, /, **values: object) -> Json:
 
 def plain_macro(template: str, macro: str, /, *values: object) -> str:
     """Return what a macro of a template of XML or JSON makes of values."""
-    environment = xml_environment() if template.endswith(".xml.j2") else text_environment()
-    return str(getattr(environment.get_template(template).module, macro)(*values))
+    return str(getattr(_template(template).module, macro)(*values))
 
 
 def terminal_text(template: str, /, **values: object) -> str:
@@ -112,45 +110,19 @@ _BLANK_LINES: Final = re.compile(r"\n{3,}")  # in blocks of code there are none:
 
 
 @cache
-def _macros(template: str) -> TemplateModule:
-    return markdown_environment().get_template(template).module
+def _template(name: str) -> Template:
+    return environment(name.split(".")[1]).get_template(name)
 
 
 @cache
-def html_environment() -> Environment:
-    made = _environment(escape_html, extensions=(_JoinedLines,))
-    made.filters |= {"lines": _html_lines, "json": partial(json.dumps, ensure_ascii=False, indent=2)}
-    return made
+def environment(kind: str) -> Environment:
+    """Return the environment of the templates NAME.KIND.j2.
 
-
-@cache
-def markdown_environment() -> Environment:
-    made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"words": _words, "fence": _fence}
-    made.filters |= {
-        "cut": partial(_shortened, escape_markdown),
-        "code": partial(_shortened, markdown_code),
-        "html": partial(_shortened, escape_html),
-    }
-    return made
-
-
-@cache
-def xml_environment() -> Environment:
-    return _environment(escape_html, trim_blocks=True, lstrip_blocks=True)
-
-
-@cache
-def text_environment() -> Environment:
-    """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
-    made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"names": names, "text": text, "utc": format_utc, "undo_command": undo_command}
-    made.filters["json"] = lambda value: _escaped(json.dumps(value))
-    return made
-
-
-def _environment(escape: Callable[[str], str], **options: object) -> Environment:
-    """Return an environment with an escape of ours in the place of markupsafe's, which leaves what is invisible."""
+    In HTML, XML and Markdown (`md`) each value is escaped for it, by an escape of ours in the place of markupsafe's,
+    which leaves what is invisible. Elsewhere a value is in one line; a whole line is escaped once it is put together.
+    """
+    escapes: dict[str, Callable[[str], str]] = {"html": escape_html, "xml": escape_html, "md": escape_markdown}
+    escape = escapes.get(kind, escape_invisible)
 
     def finalize(value: object) -> Markup:
         return value if isinstance(value, Markup) else _escaped("" if value is None else escape(str(value)))
@@ -161,12 +133,32 @@ def _environment(escape: Callable[[str], str], **options: object) -> Environment
         undefined=StrictUndefined,
         finalize=finalize,
         keep_trailing_newline=True,
-        **options,  # type: ignore[arg-type]  # texts and flags of one mapping
+        trim_blocks=kind != "html",
+        lstrip_blocks=kind != "html",
+        extensions=(_JoinedLines,) if kind == "html" else (),
     )
-    made.globals |= {module.__name__.rpartition(".")[2]: module for module in _WORDING}
-    made.globals |= {"problem_codes": problem_codes, "request_body_json": request_body_json}
-    made.globals |= {"group_blocked": group_blocked, "group_failures": group_failures}
-    made.filters["n"] = lambda number: f"{number:,}"
+    made.globals |= {
+        **{module.__name__.rpartition(".")[2]: module for module in _WORDING},
+        "request_body_json": request_body_json,
+        "group_blocked": group_blocked,
+        "group_failures": group_failures,
+        "utc": format_utc,
+        "undo_command": undo_command,
+    }
+    made.filters |= {
+        "n": lambda number: f"{number:,}",
+        "json": lambda value: _escaped(json.dumps(value)),
+        "indented": partial(json.dumps, ensure_ascii=False, indent=2),
+        "lines": _html_lines,
+        "words": _words,
+        "fence": lambda text, language="": _escaped(markdown_fence(text, language)),
+        "cut": partial(_shortened, escape_markdown),
+        "code": partial(_shortened, markdown_code),
+        "html": partial(_shortened, escape_html),
+        "headline": drift_report.finding_headline,
+        "ignored_sentence": drift_report.ignored_sentence,
+        "group_line": plan_wording.group_line,
+    }
     made.tests |= {
         "content_name": lambda part: isinstance(part, effects_wording.ContentName),
         "code_text": lambda part: isinstance(part, effects_wording.CodeText),
@@ -190,10 +182,6 @@ def _html_lines(text: str | None) -> Markup:
 def _shortened(escape: Callable[[str], str], value: object, most: int | None = NAME_SIZE) -> Markup:
     """Escape a value, shortened to so many bytes; None: in full."""
     return _escaped(escape(str(value)) if most is None else truncate(str(value), escape, most))
-
-
-def _fence(text: str, language: str = "") -> Markup:
-    return _escaped(markdown_fence(text, language))
 
 
 def _words(text: str, is_first: bool) -> Markup:

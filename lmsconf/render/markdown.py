@@ -20,13 +20,13 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
-from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, finding_headline, ignored_sentence
+from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
     EffectSentence,
@@ -40,9 +40,9 @@ from lmsconf.render.escape import UNLIMITED, SizeLimit, TextVariant, byte_size, 
 from lmsconf.render.jinja import markdown_macro
 from lmsconf.render.outcome_wording import (
     REMAINING_CHANGES_HEADING,
-    STATUS_TITLES,
     fleet_relaxed,
     other_changes_heading,
+    outcomes_by_status,
     shared_headline,
 )
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
@@ -50,7 +50,6 @@ from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
     Risk,
     apply_command,
-    count_kinds,
     count_noun,
     count_unmanaged,
     drop_empty_groups,
@@ -294,29 +293,29 @@ def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
-    """Render an apply report, failures first."""
+    """Render an apply report, failures first; all calls but these are folded."""
     others = f"{other_changes_heading(report)} "
     sections = [
         *_problems(sort_by_severity(report.problems)),
-        *_outcomes(report, limit),
+        *(
+            Section(
+                heading,
+                [
+                    Entry(
+                        ("API call", "API calls"), [partial(_apply, "outcome", one, whole) for whole in (False, True)]
+                    )
+                    for _, one in group
+                ],
+                limit.folds and status is not CallStatus.FAILED,
+            )
+            for status, heading, group in outcomes_by_status(report)
+        ),
         *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
         *(section for _, section in _changes(report.foreign_changes, limit, others)),
         *_if_any("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
     ]
     marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
     return _comment(marker, head, sections, _apply("foot", report), limit)
-
-
-def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
-    """Yield the calls by status; all but the failures are folded."""
-    for status, title in STATUS_TITLES.items():
-        entries = [
-            Entry(("API call", "API calls"), [partial(_apply, "outcome", outcome, whole) for whole in (False, True)])
-            for outcome in report.outcomes
-            if outcome.status is status
-        ]
-        folded = limit.folds and status is not CallStatus.FAILED
-        yield from _if_any(f"{title}: {count_noun(len(entries), 'API call')}", entries, folded=folded)
 
 
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -326,7 +325,10 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     ignored = (_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored)
     sections = [
         *_problems([problem for problem in problems if problem.is_error]),
-        *_findings(drift, limit),
+        *(
+            Section(heading, [_finding(finding, limit) for _, finding in group])
+            for _, heading, group in findings_by_state(drift)
+        ),
         *_problems([problem for problem in problems if not problem.is_error]),
         *_if_any(NOT_APPLIED, to_come, folded=limit.folds),
         *_if_any("Ignored by the project file", ignored, folded=limit.folds),
@@ -339,13 +341,6 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def _line(address: Address, text: str) -> Entry:
     """Return the entry of a resource of which one line is shown."""
     return Entry(kind_nouns(address.kind), [partial(_parts, "line", text)])
-
-
-def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
-    for state in DriftState:
-        in_state = [finding for finding in drift.findings if finding.state is state]
-        heading = f"{COUNTED[state].capitalize()}: {count_kinds(one.address.kind for one in in_state)}"
-        yield from _if_any(heading, [_finding(finding, limit) for finding in in_state])
 
 
 def _finding(finding: DriftFinding, limit: SizeLimit) -> Entry:

@@ -22,7 +22,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import count_noun, is_or_are, name_list
+from lmsconf.render.resource_wording import count_noun, is_or_are, name_list, numbered_groups
 from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
@@ -36,23 +36,26 @@ _FEW: Final = 3
 """The number of people named beside a call (a removed person, or the first of many added ones), or of workspaces."""
 
 
+def outcomes_by_status(report: ApplyReport) -> Iterator[tuple[CallStatus, str, Sequence[tuple[int, CallOutcome]]]]:
+    """Yield status, heading, and outcomes with their numbers, of each status that calls have."""
+    return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda calls: count_noun(len(calls), "API call"))
+
+
+_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
+
+
 def describe_call(call: CallOutcome | RecordedCall) -> str:
     """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
     return f"{call.operation}: {name_list(call.people, _FEW)}" if call.people else call.operation
-
-
-def count_statuses(report: ApplyReport) -> str:
-    """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
-    rest = (CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED)
-    not_done = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
-    return ", ".join([f"{count_noun(report.count(CallStatus.DONE), 'call')} done", *not_done])
 
 
 def apply_summary(report: ApplyReport) -> str:
     """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
     done, total = report.count(CallStatus.DONE), len(report.outcomes)
     calls = count_noun(total, "API call")
-    if not done and _may_have_acted(report):
+    # A failed call may have been carried out, because its response was lost.
+    if not done and report.count(CallStatus.FAILED) and report.exit in _MAY_HAVE_ACTED:
         return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
     if done < total:
         verb = "stopped before any change" if not done else "incomplete"
@@ -66,15 +69,6 @@ def apply_summary(report: ApplyReport) -> str:
     if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
         return f"Apply ended, but the workspace does not match the manifests: {difference}."
     return f"Apply ended, but the workspace is not as planned: {difference}."
-
-
-_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
-
-
-def _may_have_acted(report: ApplyReport) -> bool:
-    """Whether a failed call may have been carried out, because its response was lost."""
-    return report.count(CallStatus.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
 
 
 def verification_result(report: ApplyReport) -> str:
@@ -127,37 +121,22 @@ def _unlike(report: ApplyReport) -> str:
     return ", ".join(parts)
 
 
-_COUNTED: Final = {
-    CallState.DONE: "DONE",
-    CallState.FAILED: "FAILED",
-    CallState.BLOCKED: "BLOCKED",
-    CallState.IN_FLIGHT: "IN FLIGHT",
-    CallState.NOT_ATTEMPTED: "NOT ATTEMPTED",
-}
-_HEAD: Final = ("STARTED", "WORKSPACE", "RUN", *_COUNTED.values(), "END")
-_TEXTS: Final = [column for column, title in enumerate(_HEAD) if title not in _COUNTED.values()]
-"""The columns that are no counts."""
-_UNKNOWN: Final = "?"
-
-
 def runs_text(runs: Sequence[RecordedRun]) -> str:
     """Render a table: one line per run, with counts of calls per state."""
     if not runs:
         return "No runs recorded.\n"
-    rows = [_HEAD, *(_row(run) for run in runs)]
-    return "".join(f"{line}\n" for line in table_lines(rows, _TEXTS))
+    states = (state.value.replace("_", " ").upper() for state in CallState)
+    rows = [("STARTED", "WORKSPACE", "RUN", *states, "END"), *map(_row, runs)]
+    return "".join(f"{line}\n" for line in table_lines(rows, left=(0, 1, 2, len(rows[0]) - 1)))
 
 
 def _row(run: RecordedRun) -> tuple[str, ...]:
     opening = run.opening
-    started, workspace = (format_utc(opening.started), opening.workspace) if opening else (_UNKNOWN, _UNKNOWN)
-    counts = (f"{run.summary[state]:,}" for state in _COUNTED)
-    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, _end(run))
-
-
-def _end(run: RecordedRun) -> str:
+    started, workspace = (format_utc(opening.started), opening.workspace) if opening else ("?", "?")
     end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
-    return f"{end}, {count_noun(run.damaged, 'line')} damaged" if run.damaged else end
+    damaged = f", {count_noun(run.damaged, 'line')} damaged" if run.damaged else ""
+    counts = (f"{run.summary[state]:,}" for state in CallState)
+    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, f"{end}{damaged}")
 
 
 _FAILURES = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResou
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
+Value = TypeVar("Value")
 SERVICE_DEFAULT = "(service default)"
 
 
@@ -286,6 +287,19 @@ def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
     return sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists)
+
+
+def numbered_groups(
+    values: Sequence[Value], state: str, titles: Mapping[Any, str], counted: Callable[[Sequence[Value]], str]
+) -> Iterator[tuple[Any, str, Sequence[tuple[int, Value]]]]:
+    """Group values by a state, in the order of its titles: yield state, heading, and the values with their numbers.
+
+    state: the attribute that is the state. counted: a group in words. Empty groups are left out.
+    """
+    for one, title in titles.items():
+        group = [(number, value) for number, value in enumerate(values, 1) if getattr(value, state) is one]
+        if group:
+            yield one, f"{title.capitalize()}: {counted([value for _, value in group])}", group
 
 
 def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:

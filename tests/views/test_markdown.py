@@ -301,7 +301,7 @@ TEMPLATES = sorted(Path(lmsconf.__file__).parent.rglob("*.j2"))
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_templates_compile(path: Path) -> None:
     """Tags fit into each other, and filters and tests have names that are known."""
-    environment = jinja.markdown_environment() if path.name.endswith(".md.j2") else jinja.html_environment()
+    environment = jinja.environment("md") if path.name.endswith(".md.j2") else jinja.environment("html")
     assert environment.undefined is jinja2.StrictUndefined
     assert environment.from_string(path.read_text(encoding="utf-8"))
 
