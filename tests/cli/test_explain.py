@@ -155,10 +155,11 @@ def test_every_code_is_explained() -> None:
     sorts = re.findall(r'(?:file_problem\(|read_yaml\(path, )"([a-z]+)"', program)
     codes |= {f"{sort}/{word}" for sort in sorts for word in re.findall(r'code=f"\{file_kind\}/([a-z]+)"', program)}
     codes |= {f"sheet/{kind.entry_items.noun}" for kind in KINDS.values() if kind.entry_items is not None}
-    for file in root.glob("kinds/*/compare.py"):
+    for file in root.rglob("kinds/**/*.py"):
         arguments = re.findall(r"report_missing_key\(planning, declared, ([^)]+)\)", file.read_text(encoding="utf-8"))
         keys = TEXTS if arguments == ["key"] else [word for one in arguments for word in re.findall('"(.+?)"', one)]
-        codes |= {f"{file.parent.name.replace('_', '-')}/{key}-needed" for key in keys}
+        kind = "smart-group" if file.stem == "groups" else file.parent.name.replace("_", "-")
+        codes |= {f"{kind}/{key}-needed" for key in keys}
     assert {"error", "usage", "seed/invalid", "faults/yaml", "sheet/audience", "user/language-needed"} <= codes
     assert {
         code for code in codes if meaning_of(code) is None and code not in RULES and not code.endswith("-")
