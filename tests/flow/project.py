@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import yaml
+from manifest.cases import shown
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.journal.journal_folder import runs_folder
-from lmsconf.errors import ExitCode
+from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent
@@ -143,3 +144,12 @@ class Project:
 def _seen(connection: Connection) -> list[LoggedRequest]:
     sandbox = connection._sandbox  # the log is what the server saw, and nothing else tells it
     return [] if sandbox is None else list(sandbox.log)
+
+
+def told_problems(problems: Iterable[Problem]) -> str:
+    """What is reported, in the form of tables of cases; lints go by the clock."""
+    return shown(
+        replace(one, message=f"{one.severity.value}: {one.message}")
+        for one in problems
+        if not one.code.startswith("lint/")
+    )

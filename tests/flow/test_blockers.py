@@ -170,7 +170,6 @@ class Case(NamedTuple):
     kept: tuple[str, ...]
 
 
-NOTHING_IN_IT = Case((), ())
 CASES: dict[tuple[str, str], Case] = {
     ("custom_fields", "choices"): Case(("choices: [SE]",), ("choices: [SE, NO, FI]",)),
     ("custom_fields", "description"): Case((), ("description: Where",)),

@@ -46,13 +46,6 @@ def unmanaged(plan: Plan) -> dict[str, tuple[list[str], int]]:
     return {one.kind: ([str(address) for address in one.addresses], one.left_alone) for one in plan.unmanaged}
 
 
-def test_nothing_is_owned_unless_it_is_said(tmp_path: Path) -> None:
-    """What no manifest declares is listed and not touched."""
-    plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]")
-    assert plan.changes == ()
-    assert unmanaged(plan) == {"group": (["group/LMS b", "group/LMS test 1", "group/UI d", "group/lms c"], 0)}
-
-
 def test_ownership_is_by_patterns_whose_case_counts(tmp_path: Path) -> None:
     """A leading `!` excludes; names in another case are not owned."""
     it = owning(tmp_path, 'groups: ["LMS *", "!LMS test*"]')
@@ -67,21 +60,6 @@ def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
     assert unmanaged(plan)["group"] == ([], 3)
 
 
-@pytest.mark.parametrize(
-    "manifests",
-    ["groups: [{name: LMS a}]", "groups: [{name: New, previously: [LMS a]}]", "absent: {groups: [LMS a]}"],
-    ids=["by its name", "by the name it has now", "as absent"],
-)
-def test_what_is_left_alone_cannot_be_declared(tmp_path: Path, manifests: str) -> None:
-    """One of the two is a mistake, so nothing is planned; the error stands at the entry, with the pattern's file."""
-    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/LMS*"]\n')
-    with pytest.raises(ProblemsFound) as caught:
-        it.plan(manifests)
-    (problem,) = caught.value.problems
-    assert (problem.code, problem.source and problem.source.line) == ("identity/left-alone", 1)
-    assert "`leave_alone`" in problem.message
-
-
 @pytest.mark.parametrize("manifests", ["groups: [{name: LMS a}]", "absent: {groups: [LMS a]}"])
 def test_validate_knows_what_is_left_alone(tmp_path: Path, manifests: str) -> None:
     """The project file says it, so no workspace is needed to see that an entry speaks of it."""
@@ -89,19 +67,6 @@ def test_validate_knows_what_is_left_alone(tmp_path: Path, manifests: str) -> No
     it.write(manifests)
     ran = lmsconf(tmp_path, "validate")
     assert (ran.code, "identity/left-alone" in ran.err) == (1, True)
-
-
-def test_ownership_deletes_a_kind_that_no_manifest_mentions(tmp_path: Path) -> None:
-    """What is owned and not declared goes, also when the last declaration of its kind is gone."""
-    it = owning(tmp_path, "smart_groups: all")
-    assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete smart_group/S", "delete smart_group/T"]
-
-
-def test_assignments_of_declared_content_can_be_owned(tmp_path: Path) -> None:
-    """All assignments of any content that an entry under `content_targets` names, and of no other content."""
-    it = owning(tmp_path, "content_targets: declared_content")
-    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
-    assert acts(plan) == ["delete content_target/X -> group/LMS a"]
 
 
 ONE_OF_Y = "content_targets: [{content: Y, assign_to: [{group: LMS b}]}]"
@@ -139,18 +104,6 @@ def test_absent_declares_no_content(tmp_path: Path, name: str) -> None:
     assert [one["address"] for one in found] == sorted(str(one.address) for one in plan.changes)
 
 
-def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
-    """Also those of content that no manifest names."""
-    it = owning(tmp_path, "content_targets: all", 'leave_alone: ["content_target/X -> group/*"]\n')
-    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
-    assert acts(plan) == [
-        "delete content_target/Y -> group/LMS b",
-        "delete content_target/Y -> user/anna@acme.example",
-    ]
-    plan = it.plan("content_targets: [{content: Z, assign_to: [everyone]}]")
-    assert [call.operation for call in plan.calls] == ["content-targets.create", *["content-targets.delete"] * 3]
-
-
 def test_an_assignment_of_content_that_the_catalog_lacks_has_an_address(tmp_path: Path) -> None:
     """It has the id of the content for its name."""
 
@@ -165,14 +118,6 @@ def test_an_assignment_of_content_that_the_catalog_lacks_has_an_address(tmp_path
     ]
 
 
-def test_absent_takes_content_by_its_id(tmp_path: Path) -> None:
-    """By its own name beside the id, or by the name that says no more than the id, for want of one to write."""
-    it = Project(tmp_path, SEED)
-    assert acts(it.plan("absent: {content_targets: [{content: {name: X, id: c-1}, assign_to: [everyone]}]}"))
-    wanted = "absent: {content_targets: [{content: {name: content c-1, id: c-1}, assign_to: [everyone]}]}"
-    assert it.settled(wanted) == ["content-targets.delete"]
-
-
 def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
     """Until that day it deletes; after it, leaving it there is an error."""
     it = Project(tmp_path, SEED)
@@ -181,37 +126,6 @@ def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
     with pytest.raises(ProblemsFound) as found:
         it.plan(wanted, today=date(2026, 6, 2))
     assert [one.code for one in found.value.problems if one.is_error] == ["absent/expired"]
-
-
-def test_an_absent_entry_with_nothing_to_do_is_noted(tmp_path: Path) -> None:
-    """For names that are not live, and assignments whose content or audience is not."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(
-        "absent:\n  groups: [Gone]\n  content_targets: [{content: Gone, assign_to: [everyone, {group: LMS a}]}, "
-        "{content: X, assign_to: [{group: Gone}]}]\n"
-    )
-    assert plan.changes == ()
-    assert {(one.code, one.severity) for one in plan.problems} == {("absent/nothing-to-do", Severity.NOTE)}
-    assert len(plan.problems) == 4
-
-
-def test_what_absent_names_cannot_be_taken_over(tmp_path: Path) -> None:
-    """One entry renames it and another deletes it: which of the two is meant, only people know."""
-    it = Project(tmp_path, SEED)
-    with pytest.raises(ProblemsFound) as found:
-        it.plan("groups: [{name: New, previously: [lms c]}]\nabsent: {groups: [lms c]}")
-    assert [one.code for one in found.value.problems] == ["absent/claimed"]
-
-
-def test_a_group_takes_unmanaged_and_owned_assignments_with_it(tmp_path: Path) -> None:
-    """They are found over the whole catalogue, go first, say why, and count as removals."""
-    it = owning(tmp_path, 'groups: ["LMS b"]')
-    plan = it.plan("groups: [{name: LMS a}]")
-    assert [(change.reason or "").split()[0:2] for change in plan.changes] == [["it", "is"], ["it", "goes"]]
-    first, second = plan.calls
-    assert (first.operation, second.operation) == ("content-targets.delete", "manual-groups.delete")
-    assert second.needs == (first.id,)
-    assert {guard.name: guard.total for guard in plan.guards}["removals"] == 1
 
 
 def _without(kind: str) -> Callable[[dict[str, Any]], object]:
@@ -272,21 +186,6 @@ def test_a_smart_group_that_was_read_in_part_does_not_go(tmp_path: Path, key: st
     assert {one.code for one in found.value.problems if one.is_error} == {"read/missing"}
 
 
-@pytest.mark.parametrize(
-    "part", [{"excluded": ("group/LMS a",)}, {"only": ("content_target/*",)}, {"only": ("group/LMS b",)}]
-)
-def test_the_assignments_of_a_group_stay_when_it_is_not_part_of_the_plan(
-    tmp_path: Path, part: dict[str, tuple[str, ...]]
-) -> None:
-    """What goes with a group goes only when the group does."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(
-        "groups: [{name: LMS b}]\ncontent_targets: [{content: X, assign_to: [everyone]}]\nabsent: {groups: [LMS a]}",
-        **part,
-    )
-    assert plan.changes == ()
-
-
 @listed_cases("absent", "stays")
 def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
     tmp_path: Path, absent: str, stays: str | None
@@ -300,9 +199,3 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
     else:
         assert (problem.code, problem.severity) == ("absent/look-alike", Severity.WARNING)
         assert f'but "{stays}" is, and is kept' in problem.message
-
-
-def test_a_declared_name_is_not_what_an_entry_under_absent_meant(tmp_path: Path) -> None:
-    """Once the old spelling is gone and the new one declared, the entry has done its work."""
-    plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]\nabsent: {groups: [LMS A]}")
-    assert [problem.code for problem in plan.all_problems] == ["absent/nothing-to-do"]

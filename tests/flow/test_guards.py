@@ -88,14 +88,6 @@ def test_a_likely_rename_stops_and_prints_the_line(tmp_path: Path, seed: str, ma
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 
 
-def test_unlike_content_is_no_rename(tmp_path: Path) -> None:
-    """Other members, and nobody at all, say nothing."""
-    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 3)}}}, {{name: B}}]\n")
-    new = f"{{name: C, members: {some(0, 4)}}}, {{name: D, members: []}}"
-    plan = it.plan(f"groups: [{new}]\nabsent: {{groups: [A, B]}}")
-    assert guards(plan)["recreates"].total == 0
-
-
 @pytest.mark.parametrize("pattern", ["group/A*", "group/A/b", "group/A\\/b", "groups/A/b", "group/*"])
 def test_a_resource_is_protected_by_each_spelling_of_its_address(tmp_path: Path, pattern: str) -> None:
     """Also with a wildcard, and with the name of its section."""
@@ -163,18 +155,6 @@ def test_a_likely_refusal_is_tried_before_anything_else(tmp_path: Path) -> None:
     assert (it.calls[0].operation, it.calls[0].status) == ("custom-fields.replace", 403)
 
 
-def test_additive_adds_only_and_lists_the_rest(tmp_path: Path) -> None:
-    """No deletion, no removal, no rename; what is left out is named, so guards have nothing to count."""
-    it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 3)}}}, {{name: Z}}]\n")
-    plan = it.plan(
-        f"groups: [{{name: B, previously: [A], members: {some(1, 5)}}}, {{name: C}}]\nabsent: {{groups: [Z]}}",
-        additive=True,
-    )
-    assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.create"]
-    assert [str(one) for one in plan.left_out] == ["group/B", "group/Z"]
-    assert {guard.name: guard.total for guard in plan.guards if guard.total} == {"updates": 1}
-
-
 def test_additive_names_nobody_as_in_and_out(tmp_path: Path) -> None:
     """Who comes in by `include` is not shown among those who are to be out."""
     it = project(tmp_path, f"groups: [{{name: A, members: {some(0, 1)}}}]\n")
@@ -203,30 +183,6 @@ def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:
     assert (old, new["name"]) == (before, "C")
 
 
-def test_additive_foretells_the_refusal_of_a_field_that_stays_in_use(tmp_path: Path) -> None:
-    """A smart group that would leave the field is left out, so the field is still in use when it gains a choice."""
-    seed = """
-custom_fields: [{name: F, type: CHOICE, choices: [A]}, {name: G, type: TEXT}]
-smart_groups: [{name: S, conditions: [{field: F, choices: [A]}]}]
-"""
-    it = project(tmp_path, seed, "dialect: {custom-fields.in-use: condition}\n")
-    it.write(
-        "custom_fields: [{name: F, choices: [A, B]}]\n"
-        "smart_groups: [{name: S, conditions: [{field: G, system_condition: IS_ANY}]}]"
-    )
-    assert guards(it.plan())["refusals"].total == 0
-    assert guards(it.plan(additive=True))["refusals"].total == 1
-
-
-@pytest.mark.parametrize(("pattern", "stops"), [("custom_field/Free", True), ("custom_field/Other", False)])
-def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: str, stops: bool) -> None:
-    """`protect` forbids renaming, also of a choice."""
-    seed = "custom_fields: [{name: Free, type: CHOICE, choices: [A, B]}]\n"
-    it = project(tmp_path, seed, f"guards: {{protect: [{pattern}]}}\n")
-    plan = it.plan("custom_fields: [{name: Free, choices: [{name: AA, previously: [A]}, B]}]")
-    assert ("refusal/protected" in errors(plan)) is stops
-
-
 @pytest.mark.sampled
 @listed_cases("live", "said", "total")
 def test_a_system_condition_counts_where_both_sides_say_one(
@@ -235,13 +191,6 @@ def test_a_system_condition_counts_where_both_sides_say_one(
     """A service that fills one in does not hide that a smart group goes by another name."""
     it = project(tmp_path, FIELD + smart_group("Old", live), "ownership: {smart_groups: all}\n")
     assert guards(it.plan(smart_group("New", said)))["recreates"].total == total
-
-
-def test_other_choices_are_no_rename(tmp_path: Path) -> None:
-    """Nor is one condition more."""
-    it = project(tmp_path, FIELD + smart_group("Old", ["A"]), "ownership: {smart_groups: all}\n")
-    for said in ("[{field: D, choices: [Y]}]", "[{field: D, choices: [X]}, {field: D, choices: [Y]}]"):
-        assert guards(it.plan(f"smart_groups: [{{name: New, conditions: {said}}}]"))["recreates"].total == 0
 
 
 @pytest.mark.sampled

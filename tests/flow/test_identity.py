@@ -37,10 +37,6 @@ def refused(it: Project, manifests: str) -> list[Problem]:
     return [problem for problem in found.value.problems if problem.is_error]
 
 
-def codes(plan: Plan) -> list[str]:
-    return [problem.code for problem in plan.all_problems]
-
-
 def acts(plan: Plan) -> list[str]:
     return [f"{change.action} {change.address}" for change in plan.changes]
 
@@ -128,47 +124,6 @@ def test_an_email_is_that_of_the_active_account(tmp_path: Path) -> None:
     plan = plan_against(it, "groups: [{name: A, members: [anna@acme.example]}]", double)
     assert [list(call.body.values()) for call in plan.calls if isinstance(call.body, dict)] == [[["u-anna"]]]
     assert plan.all_problems == ()
-
-
-def test_a_pin_may_be_per_workspace(tmp_path: Path) -> None:
-    """A workspace that the map lacks goes by name; the pinned one is renamed."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
-    assert it.plan("groups: [{name: A, id: {production: g-9}}]").changes == ()
-    change = only(it.plan("groups: [{name: C, id: {sandbox: g-2, production: g-9}}]"))
-    assert (change.id, [(one.path, one.before, one.after) for one in change.fields]) == ("g-2", [("name", "B", "C")])
-
-
-def test_previously_that_has_done_its_work_is_noted(tmp_path: Path) -> None:
-    """Where the new name is live the old one is ignored, with a note that it can go and whether it is live too."""
-    it = project(tmp_path, "groups: [{name: New}, {name: Old}]")
-    plan = it.plan("groups: [{name: New, previously: [Old]}]")
-    assert plan.changes == ()
-    (problem,) = plan.problems
-    assert (problem.code, problem.severity) == ("identity/previously-done", Severity.NOTE)
-    assert problem.message == 'group/New: "Old" is live too, so nothing is renamed'
-    assert it.apply("groups: [{name: Old2, previously: [Old]}]").exit == 0
-    (problem,) = it.plan("groups: [{name: Old2, previously: [Old]}]").problems
-    assert problem.message == "group/Old2: there is nothing to rename"
-    (problem,) = it.plan("groups: [{name: Old2, previously: [Zed]}]").problems
-    assert problem.message == "group/Old2: there is nothing to rename"  # whether Zed ever was is not known
-
-
-def test_a_link_of_a_chain_is_not_noted_as_done(tmp_path: Path) -> None:
-    """Every link of a chain is still to be renamed, so none of its `previously` can go yet."""
-    it = project(tmp_path, "groups: [{name: A}, {name: B}]")
-    chain = "groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]"
-    plan = it.plan(chain)
-    assert [change.address.name for change in plan.changes] == ["B", "C"]
-    assert codes(plan) == []
-    assert it.apply(chain).exit == 0
-    assert {problem.message.partition(": ")[2] for problem in it.plan(chain).problems} == {"there is nothing to rename"}
-
-
-def test_an_earlier_name_that_another_entry_declares_is_not_taken(tmp_path: Path) -> None:
-    """The old name is claimed by a declaration of its own, so the new one is created."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}]")
-    plan = it.plan("groups: [{name: A}, {name: B, previously: [A]}]")
-    assert acts(plan) == ["create group/B"]
 
 
 def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) -> None:
@@ -304,52 +259,6 @@ smart_groups:
     assert twice.fields[0].added == ({"field": "Site", "choices": ["C"]},)
 
 
-@pytest.mark.parametrize(
-    ("manifests", "part"),
-    [
-        ("groups: [{name: B, id: g-1}]", ()),
-        ("groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]", ("group/B",)),
-        ("groups: [{name: C, id: g-1}, {name: A}]", ("group/A",)),
-    ],
-)
-def test_a_name_is_not_taken_from_one_that_keeps_it(tmp_path: Path, manifests: str, part: tuple[str, ...]) -> None:
-    """Two would be live under it: by a pin, or because --only leaves the other one as it is."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
-    with pytest.raises(ProblemsFound) as found:
-        it.plan(manifests, only=part)
-    assert [problem.code for problem in found.value.problems if problem.is_error] == ["identity/name-taken"]
-
-
-def test_the_name_of_a_field_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
-    """By a field that is there already, although its address comes first; unchanged fields wait for nothing."""
-    it = project(tmp_path, "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}, {name: D, type: TEXT}]")
-    a, b = (it.fields()[name]["customFieldId"] for name in "AB")
-    plan = it.plan(
-        f"custom_fields: [{{name: A, id: {b}}}, {{name: C, id: {a}}}, {{name: D, description: New}}]",
-    )
-    assert [(str(call.address), call.needs) for call in plan.calls] == [
-        ("custom_field/C", ()),
-        ("custom_field/A", ("c1",)),
-        ("custom_field/D", ()),
-    ]
-    assert [call.body["name"] for call in plan.calls if isinstance(call.body, dict)] == ["C", "A", "D"]
-
-
-@pytest.mark.parametrize(
-    ("audience", "codes"),
-    [("everyone", {"content-target/same"}), ("{group: No}", {"content-target/same", "reference/unknown-audience"})],
-)
-def test_an_assignment_under_two_names_is_one(tmp_path: Path, audience: str, codes: set[str]) -> None:
-    """It cannot be declared and absent, whether or not its audience exists; twice absent, it is deleted once."""
-    it = project(tmp_path, "content: [{name: X, id: c-1}]\ncontent_targets: [{content: X, assign_to: [everyone]}]")
-    first, second = (f"{{content: {name}, assign_to: [{audience}]}}" for name in ("X", "{name: content c-1, id: c-1}"))
-    assert {
-        one.code for one in refused(it, f"content_targets: [{first}]\nabsent: {{content_targets: [{second}]}}")
-    } == codes
-    plan = it.plan(f"absent: {{content_targets: [{first}, {second}]}}")
-    assert acts(plan) == ["delete content_target/X -> everyone"] * (audience == "everyone")
-
-
 def test_an_absent_entry_that_deleted_a_twin_has_done_its_work(tmp_path: Path) -> None:
     """The other one of that name stays, and a warning says so: the entry may also have a wrong id."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]")
@@ -357,31 +266,3 @@ def test_an_absent_entry_that_deleted_a_twin_has_done_its_work(tmp_path: Path) -
     (problem,) = it.plan().all_problems
     assert (problem.code, problem.severity) == ("absent/other-id", Severity.WARNING)
     assert "g-2" in problem.message
-
-
-def test_owned_twins_stop_an_apply(tmp_path: Path) -> None:
-    """Which of two undeclared groups of one name goes, nobody said: an error lists the ids. By its id, one can stay."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]", "ownership: {groups: all}\n")
-    (problem,) = {one for one in it.plan("groups: []").all_problems if one.is_error}
-    assert problem.code == "refusal/live-twice"
-    assert "g-1, g-2" in problem.message
-    plan = it.plan("groups: [{name: A, id: g-1}]")
-    assert not [one for one in plan.all_problems if one.is_error]
-    assert [change.id for change in plan.changes] == ["g-2"]
-
-
-def test_what_names_a_resource_with_an_error_has_none_of_its_own(tmp_path: Path) -> None:
-    """The one cause is told, at its place, and not what it keeps from being planned."""
-    seed = "custom_fields: [{name: Dept, type: CHOICE, choices: [HR]}]\ncontent: [{name: X}]\n"
-    wanted = """
-smart_groups:
-  - {name: Z, conditions: [{field: Dept, choices: [HRR]}]}
-content_targets: [{content: X, assign_to: [{smart_group: Z}]}]
-"""
-    with pytest.raises(ProblemsFound) as found:
-        Project(tmp_path, seed).plan(wanted)
-    assert [problem.code for problem in found.value.problems] == ["reference/unknown-choice"]
-    with pytest.raises(ProblemsFound) as found:
-        Project(tmp_path, seed).plan(wanted.replace("HRR", "HR"), excluded=("smart_group/Z",))
-    [problem] = found.value.problems
-    assert (problem.code, problem.source and problem.source.line) == ("reference/not-planned", 4)

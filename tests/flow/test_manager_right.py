@@ -245,17 +245,6 @@ def test_a_rewritten_smart_group_is_a_change(tmp_path: Path) -> None:
     assert live(it) == {"Both": 1, "Other": 1}
 
 
-def test_a_choice_that_goes_leaves_the_others(tmp_path: Path) -> None:
-    """The condition stays with the choices that are left."""
-    it = conditions_project(tmp_path)
-    plan = it.plan("custom_fields: [{name: D, choices: [X]}]")
-    (change,) = effects(plan).values()
-    assert [(one.added, one.removed) for one in change.fields] == [
-        (({"field": "D", "choices": ["X"]},), ({"field": "D", "choices": ["X", "Y"]},))
-    ]
-    assert it.settled("custom_fields: [{name: D, choices: [X]}]") == ["custom-fields.replace"]
-
-
 @pytest.mark.parametrize("manifests", [DELETED, "custom_fields: [{name: D, choices: [Y]}]"], ids=["field", "choice"])
 def test_a_smart_group_left_with_nothing_is_refused(tmp_path: Path, manifests: str) -> None:
     """Without conditions, or with one that says nothing, nobody can tell who would be in it: apply exits 4."""
@@ -269,22 +258,6 @@ def test_a_smart_group_left_with_nothing_is_refused(tmp_path: Path, manifests: s
     assert "D" in it.fields()
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        "smart_groups: [{name: Both, conditions: [{field: E, choices: [P]}]}]\n",
-        "smart_groups: [{name: Both, conditions: [{field: E, choices: [P]}]}, "
-        "{name: Alone, conditions: [{field: E, choices: [Q]}]}]\n",
-    ],
-)
-def test_declared_conditions_are_no_effect(tmp_path: Path, declared: str) -> None:
-    """What is declared is changed by its own call, before the field goes, and no error tells to declare it."""
-    it = conditions_project(tmp_path, ALONE if "Alone" in declared else "")
-    plan = it.plan(declared + DELETED)
-    assert (effects(plan), errors(plan)) == ({}, [])
-    assert it.settled(declared + DELETED)[-1] == "custom-fields.delete"
-
-
 def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
     """A call changes its managers and the service its conditions: the plan is refused, and so is its file."""
     it = conditions_project(tmp_path, "people: [{email: a@x.example}]\n")
@@ -296,18 +269,6 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
     saved = str(tmp_path / "plan.json")
     assert lmsconf(tmp_path, "plan", "--out", saved).code == ExitCode.OK
     assert lmsconf(tmp_path, "apply", saved).code == ExitCode.BLOCKED
-
-
-def test_a_declared_group_that_says_no_conditions_is_told_too(tmp_path: Path) -> None:
-    """What a manifest leaves out of an entry is as unmanaged as the rest: its change is announced."""
-    it = conditions_project(tmp_path)
-    assert set(effects(it.plan("smart_groups: [{name: Both}]\n" + DELETED))) == {"smart_group/Both"}
-
-
-def test_what_is_protected_keeps_its_conditions(tmp_path: Path) -> None:
-    """Also those that would go with a field."""
-    it = conditions_project(tmp_path, options="guards: {protect: [smart_group/Both]}\n")
-    assert errors(it.plan(DELETED)) == ["refusal/protected"]
 
 
 def test_it_is_announced_whatever_is_selected(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from texts import text_of
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, Rejected
-from lmsconf.model.plan import Action, Plan
-from lmsconf.model.problem_codes import blockers
+from lmsconf.model.plan import Plan
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .altered_service import apply_under, planned
@@ -22,7 +21,6 @@ from .shell import lmsconf
 pytestmark = pytest.mark.sampled(day=8)
 
 SEED = text_of(__file__, "migration_plans_seed.yaml")
-REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
 FIELD = """
 custom_fields:
@@ -51,48 +49,6 @@ def test_a_migration_that_cannot_be_meant_is_refused(tmp_path: Path, manifests: 
     assert [problem.code for problem in load_manifests(it.settings).problems] == [code]
 
 
-def test_only_conditions_that_no_manifest_declares_are_replaced(tmp_path: Path) -> None:
-    """With `conditions: all`, a smart group declared without conditions gets the new field; others are as declared."""
-    it = Project(tmp_path, SEED, "guards: off\n")
-    plan = it.plan(
-        "custom_fields:\n"
-        "  - {name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team, conditions: all}}\n"
-        "smart_groups:\n"
-        "  - {name: Sellers, managers: [bo@acme.example]}\n"
-        "  - {name: Coders, conditions: [{field: Unit, choices: [Sales, Tech]}]}\n"
-    )
-    conditions = {
-        str(change.address): change.after["conditions"]
-        for change in plan.changes
-        if isinstance(change.after, dict) and "conditions" in change.after
-    }
-    assert conditions == {
-        "smart_group/Sellers": [{"field": "Unit", "choices": ["Sales"]}],
-        "smart_group/Coders": [{"field": "Unit", "choices": ["Sales", "Tech"]}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("only", "action", "reason"),
-    [
-        ((), Action.DELETE, "it is owned, and no manifest declares it"),
-        (("custom_field/Unit",), Action.UPDATE, REPLACED),
-    ],
-)
-def test_conditions_of_an_owned_smart_group_are_replaced_where_the_plan_does_not_delete_it(
-    tmp_path: Path, only: tuple[str, ...], action: Action, reason: str
-) -> None:
-    """A plan of everything deletes it, since no manifest declares it; a plan of the field alone says why it changes."""
-    it = Project(tmp_path, SEED, "ownership: {smart_groups: all}\n")
-    plan = it.plan(
-        "custom_fields:\n"
-        "  - {name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team, conditions: all}}\n",
-        only=only,
-    )
-    groups = {str(one.address): (one.action, one.reason) for one in plan.changes if one.address.kind == "smart_group"}
-    assert groups == {"smart_group/Sellers": (action, reason), "smart_group/Coders": (action, reason)}
-
-
 @pytest.mark.parametrize(("type", "lists"), [("CHOICE, choices: [Sales, Tech]", 2), ("TEXT", 4)])
 def test_a_copied_choice_is_verified_by_reading_the_person_alone(tmp_path: Path, type: str, lists: int) -> None:
     """A person shows choices with their ids; to verify a copied text, the fields are listed too, for each person."""
@@ -101,22 +57,6 @@ def test_a_copied_choice_is_verified_by_reading_the_person_alone(tmp_path: Path,
     assert report.exit == ExitCode.OK, report
     operations = Counter(call.operation for call in it.calls)
     assert (operations["users.get"], operations["custom-fields.list"]) == (2, lists)
-
-
-def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_replace_them(tmp_path: Path) -> None:
-    """The hint says what to declare, or what to write under `migrate`."""
-    it = Project(tmp_path, SEED)
-    [blocker] = blockers(
-        it.plan("custom_fields: [{name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team}}]\n")
-    )
-    assert blocker.message == (
-        "custom_field/Team: it cannot be deleted, because it is still named by the conditions of "
-        "smart_group/Coders, smart_group/Sellers"
-    )
-    assert blocker.hint == (
-        "Declare `conditions` on custom_field/Unit for them, or write `conditions: all` under `migrate`, which "
-        "replaces the conditions of smart groups that no manifest declares."
-    )
 
 
 @pytest.mark.parametrize(

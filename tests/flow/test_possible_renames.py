@@ -75,9 +75,6 @@ def test_of_many_that_it_may_be_the_first_are_named(tmp_path: Path) -> None:
         assert re.search(r'write (previously: \["Old \d\d"\] or ){3}53 more\. To create it', str(one.hint))
 
 
-ANY: Final = "system_condition: IS_ANY"
-
-
 @listed_cases("live", "new", "is_told")
 def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: str, is_told: bool) -> None:
     """Each choice of a field is one; without choices the field is."""
@@ -177,48 +174,3 @@ def test_a_saved_plan_that_was_allowed_is_applied(tmp_path: Path) -> None:
     it.write(groups("New", "Newer", "Old", "Kept"))
     assert lmsconf(tmp_path, "plan", "--out", "saved.plan").code == 0
     assert lmsconf(tmp_path, "apply", "saved.plan").code == 0
-
-
-@pytest.mark.parametrize(
-    ("live", "said", "near"),
-    [
-        ("Trainers", "Trainer", '"Trainers"'),
-        ("Team", "Nothing like it", None),
-        ("Coache", "Nothing like it", '"Coache"'),
-    ],
-)
-def test_an_earlier_name_that_nothing_has_is_a_warning(tmp_path: Path, live: str, said: str, near: str | None) -> None:
-    """With the live name that is nearest; and no more than that: it is created."""
-    it = Project(tmp_path, PEOPLE + f"groups: [{{name: {live}}}]\n")
-    plan = it.plan(f"groups: [{{name: Coaches, previously: [{said}]}}]")
-    (problem,) = (one for one in plan.all_problems if one.code == "identity/previously-not-live")
-    assert (problem.severity, problem.address) == (Severity.WARNING, "group/Coaches")
-    assert f'"{said}"' in problem.message
-    assert str(problem.hint) == (f"The nearest live name is {near}." if near else "Correct `previously`, or delete it.")
-    assert [call.operation for call in plan.calls] == ["manual-groups.create"]
-
-
-def test_a_choice_is_told_too(tmp_path: Path) -> None:
-    """An earlier name of a choice that nothing has: the field has others, one of which is near."""
-    it = Project(tmp_path, FIELD.replace("X, Y", "Sales, Y"))
-    plan = it.plan("custom_fields: [{name: D, choices: {include: [{name: Selling, previously: [Sale]}]}}]")
-    (problem,) = (one for one in plan.all_problems if one.code == "identity/previously-not-live")
-    assert problem.hint == 'The nearest live name is "Sales".'
-
-
-SELLERS: Final = "smart_groups: [{name: S, conditions: [{field: D, choices: [Sales]}]}]\n"
-
-
-def test_a_choice_beside_others_that_nobody_declares(tmp_path: Path) -> None:
-    """Live conditions that name another where a declared one is wanted tell a likely rename; a close name is a note."""
-    it = Project(tmp_path, FIELD.replace("X, Y", "Selling, Y") + SELLERS.replace("Sales", "Selling"))
-    wanted = "custom_fields: [{name: D, choices: {include: [Sales, Y]}}]\n"
-    plan = it.plan(wanted + SELLERS)
-    assert (told(plan), recreates(plan)) == ([(POSSIBLE, "custom_field/D")], 1)
-    assert '- {name: "Sales", previously: ["Selling"]}' in hints(plan)
-    assert [one.message for one in plan.all_problems if one.message.endswith("there would be a duplicate")]
-    plan = it.plan(wanted.replace("Sales", "Sellings"))
-    assert (told(plan), recreates(plan)) == ([(CLOSE, "custom_field/D")], 0)
-    assert [one.message for one in plan.all_problems if 'created beside "Selling", which no manifest' in one.message]
-    plan = it.plan(wanted.replace("Sales", "Engineering"))
-    assert (told(plan), recreates(plan)) == ([], 0)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from manifest.cases import Case, cases, shown
-from msgspec.structs import replace
+from manifest.cases import Case, cases
 from texts import text_of
 
-from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.plan import Plan
 
 from .altered_service import Edit, plan_against, plan_altered
-from .project import Project
+from .project import Project, told_problems
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -157,9 +155,9 @@ def test_what_becomes_of_an_assignment_that_is_replaced(tmp_path: Path, case: Ca
     try:
         plan = it.plan(case.text, **options)
     except ProblemsFound as error:
-        told = _problems(error.problems)
+        told = told_problems(error.problems)
     else:
-        told = _changes(plan) + _problems(plan.all_problems)
+        told = _changes(plan) + told_problems(plan.all_problems)
     assert told == case.told
 
 
@@ -229,9 +227,9 @@ def test_an_earlier_assignment_is_not_replaced_where_the_workspace_is_not_clear(
 
     def told(then: str, edit: Edit) -> str:
         try:
-            return _problems(plan_against(it, manifests.replace("THEN", then), edit).all_problems)
+            return told_problems(plan_against(it, manifests.replace("THEN", then), edit).all_problems)
         except ProblemsFound as error:
-            return _problems(error.problems)
+            return told_problems(error.problems)
 
     at = "manifests/all.yaml:2:55: error: content_target/Old -> group/A: "
     assert told("remove}, keep: {in_progress: true, until: 2027-03-31", lambda _: None) == (
@@ -274,12 +272,3 @@ def _changes(plan: Plan) -> str:
         created = one.after if one.before is None and isinstance(one.after, dict) else {}
         lines += [f"  {key}: {value}" for key, value in created.items() if value and key in VALUES]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _problems(problems: Iterable[Problem]) -> str:
-    """What is reported of the replacement; lints go by the clock."""
-    return shown(
-        replace(one, message=f"{one.severity.value}: {one.message}")
-        for one in problems
-        if not one.code.startswith("lint/")
-    )

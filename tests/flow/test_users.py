@@ -10,9 +10,8 @@ import pytest
 from manifest.cases import Case, cases, shown
 from texts import listed_cases, text_of
 
-from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Plan
 
 from .altered_service import plan_against
 from .project import Project
@@ -150,116 +149,6 @@ def test_what_cannot_be_is_an_error_at_its_place(tmp_path: Path, case: Case) -> 
     assert shown(problem for problem in found.value.problems if problem.is_error) == case.told
 
 
-def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
-    """The account is made first; rights, applications, metadata and answers follow, with the id that it was given."""
-    it = project(tmp_path, CREATE)
-    calls = it.settled(
-        f"users: [{{email: nia@acme.example, {NEW}, manager: true, admin: false, applications: [learn, analyse],"
-        " metadata: {a: b, c: null}, answers: {Dept: HR, Skills: [], Badge: null}}]"
-    )
-    assert calls[0] == "users.create"
-    assert sorted(calls[1:]) == [
-        *["user-access.make-manager"],
-        *["user-access.set"] * 5,
-        "users.update-custom-field-choice",
-        "users.update-metadata",
-    ]
-    (made,) = it.last.changes
-    assert made.defaults == ()
-    plan = it.plan(f"users: [{{email: ola@acme.example, {NEW}, admin: false, custom_archive_date: 2099-01-01T00:00Z}}]")
-    assert [change.defaults for change in plan.changes] == [("manager", "applications")]
-    assert refusals(plan) == []
-
-
-def test_a_new_person_can_be_named_by_all_others(tmp_path: Path) -> None:
-    """Groups, smart groups and assignments of the same plan wait for the account, and for the rights of managers."""
-    it = Project(tmp_path, SEED + "content: [{name: Fire, id: c-1}]\ngroups: [{name: Old, id: g-1}]\n", CREATE)
-    calls = it.settled(
-        f"""
-users: [{{email: nia@acme.example, {NEW}, manager: true}}]
-groups:
-  - {{name: Old, members: [nia@acme.example], managers: [nia@acme.example]}}
-  - {{name: New, members: [nia@acme.example, anna@acme.example]}}
-smart_groups: [{{name: S, conditions: [{{field: Dept, choices: [HR]}}], managers: [nia@acme.example]}}]
-content_targets: [{{content: Fire, assign_to: [{{user: nia@acme.example}}]}}]
-"""
-    )
-    assert calls[0] == "users.create"
-    by_id = {call.id: call for call in it.last.calls}
-    for call in it.last.calls:
-        needed = {by_id[id].operation for id in call.needs}
-        if call.operation in ("manual-groups.add-managers", "smart-groups.create"):
-            assert needed >= {"users.create", "user-access.make-manager"}
-        if call.operation in ("manual-groups.add-members", "content-targets.create"):
-            assert "users.create" in needed
-    assert loads(dumps(it.last)) == it.last
-
-
-def test_lists_know_people_by_the_e_mail_they_will_have(tmp_path: Path) -> None:
-    """A group that names the new e-mail holds the person already; the old one is nobody any more."""
-    it = project(tmp_path, seed=SEED + "groups: [{name: A, members: [anna@acme.example]}]\n")
-    person = "users: [{email: ab@acme.example, previously: [anna@acme.example]}]\n"
-    assert it.settled(person + "groups: [{name: A, members: [ab@acme.example]}]") == ["users.update-email"]
-    assert told(it, person + "groups: [{name: A, members: [anna@acme.example]}]") == ["person/unknown"]
-
-
-def test_a_new_field_and_its_choice_can_be_answered_at_once(tmp_path: Path) -> None:
-    """The field is made first; its id and that of the choice are put in, also after the plan was a file."""
-    it = project(tmp_path)
-    manifest = (
-        "custom_fields: [{name: Site, type: CHOICE, choices: [Oslo, Rome]},"
-        " {name: Dept, choices: {include: [Legal]}}]\n"
-        "users: [{email: anna@acme.example, answers: {Site: Rome, Dept: Legal}}]"
-    )
-    plan = it.plan(manifest)
-    assert loads(dumps(plan)) == plan
-    it.apply(plan=loads(dumps(plan)))
-    assert [call.operation for call in it.calls][-1] == "users.update-custom-field-choice"
-    picked = {field: said.get("choices") for field, said in person(it)["customFields"].items()}
-    assert picked["Dept"][0]["name"] == "Legal"
-    assert picked["Site"][0]["name"] == "Rome"
-    assert it.plan().changes == ()
-
-
-def test_a_person_leaves_a_choice_before_it_goes(tmp_path: Path) -> None:
-    """From a choice that goes to one that comes: the field has both in between, so the answer is never lost."""
-    it = project(tmp_path)
-    calls = it.settled(
-        "custom_fields: [{name: Dept, choices: [HR, Market]}]\n"
-        "users: [{email: anna@acme.example, answers: {Dept: Market}}]",
-        "recreates=1",
-    )
-    assert calls == ["custom-fields.replace", "users.update-custom-field-choice", "custom-fields.replace"]
-
-
-def test_an_answer_to_a_renamed_field_has_the_form_of_its_live_type(tmp_path: Path) -> None:
-    """The entry need not say the type again: of a CHOICE field one choice is compared and sent, and no list."""
-    it = project(tmp_path)
-    it.settled(
-        "custom_fields: [{name: Unit, previously: [Dept]}]\nusers: [{email: anna@acme.example, answers: {Unit: HR}}]"
-    )
-    [change] = [one for one in it.last.changes if one.address.kind == "user"]
-    assert [(one.path, one.before, one.after) for one in change.fields] == [("answers.Unit", "Sales", "HR")]
-
-
-def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
-    """Who holds a choice that is renamed holds it under its new name."""
-    it = project(tmp_path)
-    calls = it.settled(
-        "custom_fields: [{name: Unit, previously: [Dept], choices: [{name: Selling, previously: [Sales]}, HR]}]\n"
-        "users: [{email: anna@acme.example, answers: {Unit: Selling}}]"
-    )
-    assert calls == ["custom-fields.replace"]
-
-
-def test_a_date_alone_archives_at_the_beginning_of_the_day(tmp_path: Path) -> None:
-    """A `custom_archive_date` without a time is the first second of that day in the timezone of the project."""
-    it = project(tmp_path, "timezone: Europe/Stockholm\n")
-    [change] = it.plan("users: [{email: anna@acme.example, custom_archive_date: 2030-01-05}]").changes
-    assert isinstance(change.after, dict)
-    assert change.after["custom_archive_date"] == "2030-01-05T00:00:00+01:00"
-
-
 def test_a_right_waits_for_the_archive_date_to_go(tmp_path: Path) -> None:
     """The other way round: the date is cleared first."""
     it = project(tmp_path)
@@ -276,16 +165,6 @@ def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str, wor
     assert (problem.code, problem.message) == (code, f"user/{said.partition(',')[0]}: {words}")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert it.plan().changes
-
-
-def test_an_admin_may_go_when_another_comes_first(tmp_path: Path) -> None:
-    """Rights are taken only once they were given: the one call waits for the other."""
-    it = project(tmp_path)
-    calls = it.settled("users: [{email: root@acme.example, admin: false}, {email: anna@acme.example, admin: true}]")
-    assert calls == ["user-access.make-admin"] * 2
-    given, taken = it.last.calls
-    assert (given.path, taken.path) == ("/users/u-anna/make-admin/true", "/users/u-root/make-admin/false")
-    assert taken.needs == (given.id,)
 
 
 def test_admins_are_counted_only_when_they_must_be(tmp_path: Path) -> None:
@@ -366,17 +245,6 @@ def test_nobody_is_archived_before_the_new_admins_are_there(tmp_path: Path) -> N
     assert calls["user-access.make-admin"].id in calls["users.archive"].needs
 
 
-def test_what_people_lose_counts_as_removals(tmp_path: Path) -> None:
-    """A right, an application, a choice of several and an archived account count one each."""
-    it = project(tmp_path, "guards: {removals: {count: 4}}\n")
-    it.plan(
-        "users: [{email: mo@acme.example, manager: false, applications: [learn]},"
-        " {email: anna@acme.example, archived: true, answers: {Skills: [SQL]}, admin: false}]"
-    )
-    guard = next(guard for guard in it.plan().guards if guard.name == "removals")
-    assert (guard.total, guard.tripped) == (4, False)
-
-
 @pytest.mark.parametrize(
     ("loss", "key"),
     [("archived: true", "archived"), ("custom_archive_date: 2020-01-01T00:00:00Z", "custom_archive_date")],
@@ -415,27 +283,6 @@ def test_rights_of_many_are_read_a_page_at_a_time(tmp_path: Path) -> None:
     asked = [call.operation for call in it.calls]
     assert "users.get" not in asked
     assert "users.extended-info" in asked
-
-
-def test_additive_gives_and_takes_nothing(tmp_path: Path) -> None:
-    """`--additive` grants applications that are missing, creates people, and leaves the rest for later."""
-    it = project(tmp_path, CREATE)
-    it.write(
-        f"users: [{{email: nia@acme.example, {NEW}}}, {{email: anna@acme.example, applications: [create]}},"
-        " {email: root@acme.example, admin: false}, {email: mo@acme.example, archived: true}]"
-    )
-    plan = it.plan(additive=True)
-    assert [(change.address.name, change.action) for change in plan.changes] == [
-        ("anna@acme.example", Action.UPDATE),
-        ("nia@acme.example", Action.CREATE),
-    ]
-    assert [call.path for call in plan.calls] == ["/users/u-anna/access/ADD", "/users"]
-    assert {str(one) for one in plan.left_out} == {
-        "user/anna@acme.example",
-        "user/mo@acme.example",
-        "user/root@acme.example",
-    }
-    assert refusals(plan) == []
 
 
 def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
