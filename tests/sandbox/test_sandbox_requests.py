@@ -113,16 +113,6 @@ def test_a_query_fits_the_description(api, path, message):
     assert api.no("GET", path) == (400, message)
 
 
-def test_a_body_has_the_names_of_the_dialect(open_workspace):
-    """Where the dialect gives a part of a body another name, that name alone is taken."""
-    api = open_workspace({"manual-groups.rename.name": "newName", "content-targets.create.mandatory": "isMandatory"})
-    assert api.no("POST", "/groups/g-1/rename", {"name": "Mentors"})[0] == 400
-    api.ok("POST", "/groups/g-1/rename", {"newName": "Mentors"})
-    assert api.ok("GET", "/groups")["groups"][0]["name"] == "Mentors"
-    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", "isMandatory": True})
-    assert api.ok("GET", "/content/targets", contentId="c-2")["targets"][0]["mandatory"] is True
-
-
 def test_names_of_all_kinds_survive(api):
     """Any text is a name, and comes back as it was."""
     names = ["", " x ", "Ä" * 300, "a/b -> c\\d", "'; DROP TABLE groups; --", "\u2028\U0001f600", "a\u0000b"]
