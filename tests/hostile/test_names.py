@@ -214,12 +214,12 @@ def test_saved_for_its_owner(command: str, project: Path) -> None:
     other.write_text("precious")
     other.chmod(0o644)
     link.symlink_to(other)
-    done = saved_ran(project, *COMMANDS[command], "out")
-    assert done.returncode == 0, done.stderr
+    done = lmsconf(project, *COMMANDS[command], "out")
+    assert done.code == 0, done.err
     assert (other.read_text(), stat.S_IMODE(other.stat().st_mode)) == ("precious", 0o644)
     assert not link.is_symlink()
     link.chmod(0o644)
-    assert saved_ran(project, *COMMANDS[command], "out").returncode == 0
+    assert lmsconf(project, *COMMANDS[command], "out").code == 0
     assert stat.S_IMODE(link.stat().st_mode) == 0o600
     assert not list(project.glob(".out*"))
 

