@@ -23,7 +23,6 @@ from lmsconf.errors import (
     DuplicateResource,
     InvalidResponse,
     LmsconfError,
-    Problem,
     Rejected,
     WriteOutcomeUnknown,
 )
@@ -165,7 +164,11 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         except LmsconfError as error:
             for problem in error.problems if is_creation(sent.call.operation) else ():
                 if problem.code == LIVE_TWICE and problem.address == str(address):
-                    raise _duplicate(sent, problem) from error
+                    raise DuplicateResource(
+                        f"{problem.message}; the call that creates it may have been carried out twice",
+                        hint="Find out which of them is in use, delete the other one in the product, and plan again.",
+                        operation=sent.call.operation,
+                    ) from error
             return WriteStatus.UNKNOWN
         return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
 
@@ -205,11 +208,3 @@ def _is_subset(body: object, of: object) -> bool:
 
 def _is_string_list(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
-
-
-def _duplicate(sent: IssuedRequest, problem: Problem) -> DuplicateResource:
-    return DuplicateResource(
-        f"{problem.message}; the call that creates it may have been carried out twice",
-        hint="Find out which of them is in use, delete the other one in the product, and plan again.",
-        operation=sent.call.operation,
-    )

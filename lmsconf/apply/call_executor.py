@@ -143,7 +143,7 @@ class CallExecutor:
         replay: Replay,
         first_calls: FirstCalls,
     ) -> None:
-        self._pool, self._kinds, self._resolver, self._first_calls = pool, KINDS, resolver, first_calls
+        self._pool, self._resolver, self._first_calls = pool, resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
@@ -175,7 +175,7 @@ class CallExecutor:
         call = sent.call
         if check := self._grants.get(call.id):
             verify_grant(client, sent, check, self._resolver)
-        kind = self._kinds[call.address.kind]
+        kind = KINDS[call.address.kind]
         learnt = _ids_in(call, kind, response)
         listing = kind.list_operation
         if listing is None or _created_refs(call) <= learnt.keys():

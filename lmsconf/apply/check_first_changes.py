@@ -247,8 +247,9 @@ class ComparedAnswers:
             return
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
+        answers = "1 answer" if len(lost) == 1 else f"{len(lost)} answers"
         raise WrongAssumption(
-            f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}",
+            f"{ANSWERS} cleared {answers} that the call does not name, {back}",
             values={OMITTED: "clear", **forms},
         )
 
@@ -268,13 +269,10 @@ class ComparedAnswers:
                     self._send(whole)
             except Rejected:
                 continue
-            left = self._still_lost(lost)
+            left = len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
             if not left:
                 return forms, 0
         return {}, left
-
-    def _still_lost(self, lost: _Answers) -> int:
-        return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
 
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour
@@ -315,7 +313,3 @@ def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
     person = require_object(client.call("users.get", path=sent.path_values(client.spec)), "a user")
     answers = try_parse_answers(person)
     return None if answers is None else {answer.field: answer for answer in answers}
-
-
-def _number(answers: int) -> str:
-    return "1 answer" if answers == 1 else f"{answers} answers"

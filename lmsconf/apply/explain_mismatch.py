@@ -7,7 +7,7 @@ of answers and times). What was sent and what is read back tell the explanations
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -60,7 +60,6 @@ def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
 
 
 _SHOWN: Final = 3
-_MINUTE: Final = 60
 _CREATED: Final = {
     "first_name": "users.create.firstName",
     "last_name": "users.create.lastName",
@@ -221,8 +220,7 @@ def _of_target(left: _Left) -> _Explanation:
         other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
         tried = left.behaviour(CLEAR_TIME)
         return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
-    apart = abs((_instant(live) - _instant(wanted)).total_seconds())
-    if apart < _MINUTE and not _instant(live).second:
+    if abs(_instant(live) - _instant(wanted)) < timedelta(minutes=1) and not _instant(live).second:
         return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")
     return _Explanation(keys=(TIME_FORMAT,))
 

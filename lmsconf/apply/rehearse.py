@@ -162,13 +162,10 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
     `auto` means that of the service, which only its own times show.
     """
     behaviour = ApiSpec(settings.dialect).behaviour(TIME_FORMAT)
-    times = (time for listing in snapshot.listings.values() for row in listing.rows for time in _times(row))
-    first = next(times, None) if behaviour == "auto" else None
+    rows = (row for listing in snapshot.listings.values() for row in listing.rows)
+    ends = (getattr(row, key, None) for row in rows for key in ("start", "finish"))
+    first = next((end for end in ends if isinstance(end, str)), None) if behaviour == "auto" else None
     return settings.dialect if first is None or not first.isdigit() else {**settings.dialect, TIME_FORMAT: "epoch-ms"}
-
-
-def _times(row: object) -> Iterator[str]:
-    yield from (time for key in ("start", "finish") if isinstance(time := getattr(row, key, None), str))
 
 
 def _fill(service: Sandbox, snapshot: Snapshot) -> None:
@@ -228,7 +225,18 @@ def rehearse_on(
     report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
     requests = len(twin.service.log)
     remaining, problems = _second_plan(report, planned)
-    failed = _failed_calls(report)
+    failed = tuple(
+        CallResult(
+            call=outcome.call,
+            address=outcome.address,
+            operation=outcome.operation,
+            status=outcome.status,
+            reason=outcome.reason,
+            hint=outcome.hint,
+        )
+        for outcome in report.outcomes
+        if outcome.status is not CallStatus.DONE
+    )
     return Rehearsal(
         receipt=RehearsalReceipt(
             plan_digest=plan_digest(plan),
@@ -322,21 +330,6 @@ def _differs(before: dict[str, Change], now: dict[str, Change], address: str) ->
     both = [plan.get(address) for plan in (before, now)]
     forms = [None if one is None else change_hash(one, ("action", "before", "after")) for one in both]
     return forms[0] != forms[1]
-
-
-def _failed_calls(report: ApplyReport) -> tuple[CallResult, ...]:
-    return tuple(
-        CallResult(
-            call=outcome.call,
-            address=outcome.address,
-            operation=outcome.operation,
-            status=outcome.status,
-            reason=outcome.reason,
-            hint=outcome.hint,
-        )
-        for outcome in report.outcomes
-        if outcome.status is not CallStatus.DONE
-    )
 
 
 def _outcome(

@@ -49,16 +49,6 @@ Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
 
 
-def _resolver(workspace: WorkspaceReader, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
-    return AmbiguousWriteResolver(
-        look=lambda address: _replan_alone(workspace, plan, address),
-        seconds=workspace.settings.policy.settle,
-        patience=_patience(workspace),
-        timing=workspace.timing,
-        again=again,
-    )
-
-
 def _patience(workspace: WorkspaceReader) -> float:
     if workspace.patience is not None:
         return workspace.patience
@@ -184,7 +174,14 @@ def _send_calls(
         progress.call_ended(outcome)
         counter.count(outcome)
 
-    first_calls, resolver = _first_calls(workspace, plan, journal), _resolver(workspace, plan, begin)
+    first_calls = _first_calls(workspace, plan, journal)
+    resolver = AmbiguousWriteResolver(
+        look=partial(_replan_alone, workspace, plan),
+        seconds=workspace.settings.policy.settle,
+        patience=_patience(workspace),
+        timing=workspace.timing,
+        again=begin,
+    )
     with ExitStack() as stack:
         counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))

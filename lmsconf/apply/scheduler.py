@@ -167,10 +167,9 @@ def run_calls(
     A second Ctrl-C ends the run at once: it is not known then whether the calls under way were done. weight: of the
     calls that can be sent, the lightest are sent first. is_first: of those for which it holds, one is sent at a time.
     """
-    runner = _Runner(
+    return _Runner(
         plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight, is_first
-    )
-    return runner.run(interrupts or Interrupts())
+    ).run(interrupts or Interrupts())
 
 
 def _nothing(*_: object) -> None:

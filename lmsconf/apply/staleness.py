@@ -254,15 +254,11 @@ def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
     """The lines of one key: reviewed, live then, live now."""
     sides = [members(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
     lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
-    shared = _shared(lists) if len(lists) > 1 else Counter()
+    counts = [Counter(map(_inline, items)) for items in lists]
+    shared = reduce(and_, counts) if len(counts) > 1 else Counter[str]()
     yield f"{key}{f' ({shared.total():,} unchanged)' if shared else ''}:"
     for label, side in zip(("reviewed", "live then", "live now"), sides, strict=True):
         yield f"  {label + ':':<10} {_side(side, shared)}"
-
-
-def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
-    """The items that all lists share."""
-    return reduce(and_, (Counter(map(_inline, items)) for items in lists))
 
 
 def _side(value: object, shared: Counter[str]) -> str:

@@ -174,7 +174,7 @@ class FirstCalls:
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver)
-            compare = _nothing if compared is None else compared.compare_others
+            compare = (lambda: None) if compared is None else compared.compare_others
             raise self._explained(client, keys, failed, search, compare) or failed from failed
         self._note_right(right)
         self._note_added(client, sent)
@@ -334,10 +334,6 @@ def _remaining_values(keys: frozenset[str], search: ValueSearch) -> dict[str, Va
         # The call is right in all else, and every form that may clear an answer was tried.
         return dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
     return None
-
-
-def _nothing() -> None:
-    """Compare nothing."""
 
 
 def _adds_to_others(change: Change) -> bool:

@@ -165,20 +165,17 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     """Create or rename; then, for managers and for members, add people before removing any."""
     at, row = match.address, match.row
     path = {"groupId": Ref(at) if row is None else row.id}
-    return [
-        *([_group_creation(planning, at)] if row is None else ()),
-        *rename_steps(planning, "manual-groups.rename", path, match, sides),
-        *list_steps(planning, match, path, sides),
-    ]
-
-
-def _group_creation(planning: PlanContext, at: Address) -> Step:
-    return Step(
+    creation = Step(
         operation="manual-groups.create",
         body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at),
     )
+    return [
+        *([creation] if row is None else ()),
+        *rename_steps(planning, "manual-groups.rename", path, match, sides),
+        *list_steps(planning, match, path, sides),
+    ]
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
@@ -227,7 +224,17 @@ def add_replaced_conditions(
                 out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
         if not own and not _is_left(planning, row, absent):
             planning.include(Address.of(SMART_GROUP, normalize_name(row.name)))
-            more.append(_undeclared(planning, row, conditions, migrations[0]))
+            migration = migrations[0]
+            more.append(
+                DesiredResource(
+                    address=Address.of(SMART_GROUP, normalize_name(row.name)),
+                    spec=SmartGroupSpec(conditions=conditions, managers=None),
+                    places=migration.migration.places,
+                    pins={planning.policy.workspace: row.id},
+                    reason=f"its conditions name {migration.deletion.address}, whose answers move to "
+                    f"{migration.target}",
+                )
+            )
     return [*out.values(), *more]
 
 
@@ -243,18 +250,6 @@ def _is_left(planning: PlanContext, row: SmartGroupRow, absent: Sequence[DeleteE
     address = Address.of(SMART_GROUP, name)
     owned = not policy.only and matches_patterns(name, policy.ownership.get(SMART_GROUP, ()))
     return owned or matches_patterns(str(address), policy.leave_alone) or any(one.address == address for one in absent)
-
-
-def _undeclared(
-    planning: PlanContext, row: SmartGroupRow, conditions: tuple[DeclaredCondition, ...], active: ActiveMigration
-) -> DesiredResource[SmartGroupSpec]:
-    return DesiredResource(
-        address=Address.of(SMART_GROUP, normalize_name(row.name)),
-        spec=SmartGroupSpec(conditions=conditions, managers=None),
-        places=active.migration.places,
-        pins={planning.policy.workspace: row.id},
-        reason=f"its conditions name {active.deletion.address}, whose answers move to {active.target}",
-    )
 
 
 def _replaced(

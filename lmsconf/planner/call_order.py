@@ -72,14 +72,10 @@ def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
             makers[ref].append(position)
         for ref in step.releases:
             releasers[ref].append(position)
-    out: list[set[int]] = []
-    for position, step in enumerate(steps):
-        before = {maker for ref in step.uses for maker in makers.get(ref, ())}
-        before.update(releaser for ref in step.ends | step.avoids for releaser in releasers.get(ref, ()))
-        before.update(releaser for ref in step.follows for releaser in releasers.get(ref, ()))
-        before.discard(position)
-        out.append(before)
-    return out
+    made = ({maker for ref in step.uses for maker in makers.get(ref, ())} for step in steps)
+    left = (step.ends | step.avoids | step.follows for step in steps)
+    released = ({releaser for ref in refs for releaser in releasers.get(ref, ())} for refs in left)
+    return [(one | other) - {position} for position, (one, other) in enumerate(zip(made, released, strict=True))]
 
 
 def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
@@ -99,10 +95,7 @@ def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, .
     return out
 
 
-StepsByResource = Sequence[tuple[Address, Sequence[Step]]]
-
-
-def order_calls(planning: PlanContext, work: StepsByResource) -> tuple[Call, ...]:
+def order_calls(planning: PlanContext, work: Sequence[tuple[Address, Sequence[Step]]]) -> tuple[Call, ...]:
     """Return the calls of all resources in one order; record a problem for a cycle or an unresolved reference.
 
     Of calls that need no order, those of earlier kinds go first. Returns no calls if a cycle cannot be broken.

@@ -95,15 +95,17 @@ def make_drift(
 
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:
     """Yield a warning for each expired entry under `ignore`; the differences that it hid count again."""
-    for entry in ignores:
-        if not entry.is_active(today):
-            yield Problem(
-                code="drift/ignore-expired",
-                message=f"ignore: {entry.pattern} expired on {entry.until} and is ignored ({entry.reason})",
-                severity=Severity.WARNING,
-                hint="Remove it from the project file, or set a later date.",
-                source=entry.source,
-            )
+    return (
+        Problem(
+            code="drift/ignore-expired",
+            message=f"ignore: {entry.pattern} expired on {entry.until} and is ignored ({entry.reason})",
+            severity=Severity.WARNING,
+            hint="Remove it from the project file, or set a later date.",
+            source=entry.source,
+        )
+        for entry in ignores
+        if not entry.is_active(today)
+    )
 
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
@@ -118,31 +120,28 @@ def _comparing(plan: Plan) -> Iterator[Problem]:
 def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
     names = [str(address) for address in addresses]
-    for entry in ignores:
-        if not any(matches_pattern(name, entry.pattern) for name in names):
-            yield Problem(
-                code="drift/ignore-nothing",
-                message=f"ignore: {entry.pattern} matches no difference ({entry.reason})",
-                severity=Severity.NOTE,
-                hint="If it is no longer needed, remove it from the project file.",
-                source=entry.source,
-            )
+    return (
+        Problem(
+            code="drift/ignore-nothing",
+            message=f"ignore: {entry.pattern} matches no difference ({entry.reason})",
+            severity=Severity.NOTE,
+            hint="If it is no longer needed, remove it from the project file.",
+            source=entry.source,
+        )
+        for entry in ignores
+        if not any(matches_pattern(name, entry.pattern) for name in names)
+    )
 
 
 def _split_ignored(
     findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
 ) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""
-    counted: list[DriftFinding] = []
-    ignored: list[IgnoredFinding] = []
-    for finding in sorted(findings, key=lambda one: (one.address, one.id or "")):
-        name = str(finding.address)
-        entry = next((rule for rule in ignores if matches_pattern(name, rule.pattern)), None)
-        if entry is None:
-            counted.append(finding)
-        else:
-            ignored.append(IgnoredFinding(finding=finding, entry=entry))
-    return counted, ignored
+    ordered = sorted(findings, key=lambda one: (one.address, one.id or ""))
+    rules = [[rule for rule in ignores if matches_pattern(str(one.address), rule.pattern)] for one in ordered]
+    pairs = list(zip(ordered, rules, strict=True))
+    ignored = [IgnoredFinding(finding=finding, entry=matching[0]) for finding, matching in pairs if matching]
+    return [finding for finding, matching in pairs if not matching], ignored
 
 
 def _unplannable(applied: AppliedBase | None) -> Iterator[Problem]:

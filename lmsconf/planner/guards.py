@@ -171,13 +171,15 @@ def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Seque
 
     It has no address, so that the plan keeps the digest that it has without effects.
     """
-    for address, leave in losses.items():
-        if any(matches_patterns(str(address), patterns) for patterns in protect):
-            yield Problem(
-                code="refusal/protected",
-                message=f"{address}: it is protected, but with this plan {count_people(leave)} would leave it",
-                hint="Keep their answers as they are, or remove the smart group from `guards.protect`.",
-            )
+    return (
+        Problem(
+            code="refusal/protected",
+            message=f"{address}: it is protected, but with this plan {count_people(leave)} would leave it",
+            hint="Keep their answers as they are, or remove the smart group from `guards.protect`.",
+        )
+        for address, leave in losses.items()
+        if any(matches_patterns(str(address), patterns) for patterns in protect)
+    )
 
 
 def _harm(kind: Kind, change: Change) -> str | None:

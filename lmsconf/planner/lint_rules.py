@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -14,7 +15,7 @@ from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.groups import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
 from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.smart_group import (
@@ -252,7 +253,6 @@ def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> It
 
 _Assignment: TypeAlias = DesiredResource[AssignmentSpec]
 _Groups: TypeAlias = Mapping[Address, ManualGroupSpec]
-_Conditions: TypeAlias = "Mapping[Address, tuple[DeclaredCondition, ...]]"
 
 
 def lint_assignments(context: LintContext) -> Iterator[Problem]:
@@ -306,7 +306,12 @@ def _is_empty(context: LintContext, audience: Address, groups: _Groups, archived
     return spec is not None and spec.members is not None and spec.members.whole and spec.members.include <= archived
 
 
-def _contains(wide: Address, narrow: Address, groups: _Groups, conditions: _Conditions) -> bool:
+def _contains(
+    wide: Address,
+    narrow: Address,
+    groups: _Groups,
+    conditions: Mapping[Address, tuple[DeclaredCondition, ...]],
+) -> bool:
     """Whether everybody in one audience is in another one, for certain."""
     if wide == EVERYONE:
         return True
@@ -396,9 +401,6 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
 
 
 def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    findings = list(lint_declarations(context))
-    for kind in KINDS.values():
-        if not kind.is_relation and not kind.is_person:
-            for one in context.of(kind.name):
-                findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
-    return list(apply_levels(findings, levels))
+    named = (one for kind in KINDS.values() if is_named(kind) for one in context.of(kind.name))
+    names = (lint_name(one.address, one.address.name, one.source, "its name") for one in named)
+    return list(apply_levels(chain(lint_declarations(context), *names), levels))

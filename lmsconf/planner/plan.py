@@ -29,6 +29,7 @@ from lmsconf.model.calls import Call, CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.lint_codes import LintLevel, is_lint
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
 from lmsconf.model.problem_codes import is_blocking
@@ -106,7 +107,9 @@ def draft_plan(
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
-    problems = [*manifests.problems, *_with_source(_of_selected(planning), [*entries.declared, *entries.absent])]
+    # Those of selected resources and of the plan as a whole.
+    selected = [one for one in planning.problems if not one.address or planning.chosen(Address.parse(one.address))]
+    problems = [*manifests.problems, *_with_source(selected, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     # Problems found from here on stay in the plan.
@@ -132,7 +135,13 @@ def draft_plan(
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
-        unmanaged=tuple(_unmanaged(results)),
+        unmanaged=tuple(
+            UnmanagedResources(
+                kind=kind, addresses=tuple(sorted(one.address for one in of.unmanaged)), left_alone=of.left_alone
+            )
+            for kind, of in results.items()
+            if of.unmanaged or of.left_alone
+        ),
         fingerprints=_fingerprints(planning, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
@@ -247,12 +256,10 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
     """
-    by_address: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
-    rest = [problem for problem in problems if problem.address not in by_address or is_lint(problem)]
-    for problem in problems:
-        if problem.address in by_address and not is_lint(problem):
-            by_address[problem.address].append(problem)
-    own = ((change, tuple(by_address[str(change.address)])) for change in changes)
+    addresses = {str(change.address) for change in changes}
+    rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
+    by_address = grouped((problem for problem in problems if not is_lint(problem)), lambda problem: problem.address)
+    own = ((change, tuple(by_address.get(str(change.address), ()))) for change in changes)
     return tuple(
         replace(change, problems=own_problems) if own_problems else change for change, own_problems in own
     ), rest
@@ -299,13 +306,6 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     )
 
 
-def _of_selected(planning: PlanContext) -> Iterator[Problem]:
-    """Yield the problems of selected resources and of the plan as a whole."""
-    for problem in planning.problems:
-        if problem.address is None or planning.chosen(Address.parse(problem.address)):
-            yield problem
-
-
 def _with_source(
     problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
@@ -328,14 +328,6 @@ def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snap
         yield from (deletion.address for deletion in result.deletions)
         if not KINDS[name].is_relation:
             yield from (Address.of(name, KINDS[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
-
-
-def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:
-    """Yield for each kind the live resources that no manifest declares, and how many `leave_alone` ignores."""
-    for kind, result in results.items():
-        if result.unmanaged or result.left_alone:
-            addresses = sorted(resource.address for resource in result.unmanaged)
-            yield UnmanagedResources(kind=kind, addresses=tuple(addresses), left_alone=result.left_alone)
 
 
 _Entry = TypeVar("_Entry", DesiredResource[Any], DeleteEntry[Any])

@@ -204,29 +204,28 @@ def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None
 
 def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
-    for entry in absent:
-        if entry.applies_in(policy.workspace) and entry.until is not None and policy.today > entry.until:
-            yield Problem(
-                code="absent/expired",
-                message=f"{entry.address}: the entry under `absent` expired on {entry.until}",
-                hint="Delete the entry, or give it a later date.",
-                source=entry.source,
-                address=str(entry.address),
-            )
+    return (
+        Problem(
+            code="absent/expired",
+            message=f"{entry.address}: the entry under `absent` expired on {entry.until}",
+            hint="Delete the entry, or give it a later date.",
+            source=entry.source,
+            address=str(entry.address),
+        )
+        for entry in absent
+        if entry.applies_in(policy.workspace) and entry.until is not None and policy.today > entry.until
+    )
 
 
 def find_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
-    for entry in entries if policy.leave_alone else ():
-        if entry.applies_in(policy.workspace) and matches_patterns(str(entry.address), policy.leave_alone):
-            yield _left_alone(entry, entry.address)
+    here = (entry for entry in entries if policy.leave_alone and entry.applies_in(policy.workspace))
+    return (_left_alone(one, one.address) for one in here if matches_patterns(str(one.address), policy.leave_alone))
 
 
 def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
-    if not policy.leave_alone:
-        return
-    for match in (match for result in results for match in result.matches):
+    for match in (match for result in results if policy.leave_alone for match in result.matches):
         if match.row is not None and normalize_name(match.row.name) != match.address.name:
             now = Address.of(match.address.kind, normalize_name(match.row.name))
             if matches_patterns(str(now), policy.leave_alone) and not matches_patterns(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -54,9 +55,8 @@ def possible_renames(
     problems: list[Problem] = []
     for name, kind_changes in grouped(changes, lambda one: one[0].address.kind).items():
         _Comparing(KINDS[name], planning, kind_changes, results[name]).run(possible, problems)
-    for change, _ in changes:
-        problems.extend(_parts(change, KINDS[change.address.kind].parts_key, planning.parts.get(change.address)))
-    return possible, problems
+    parts = (_parts(one, KINDS[one.address.kind].parts_key, planning.parts.get(one.address)) for one, _ in changes)
+    return possible, [*problems, *chain.from_iterable(parts)]
 
 
 class _Old(Struct, frozen=True):

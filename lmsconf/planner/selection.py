@@ -202,10 +202,8 @@ class Selection:
         return tuple(pattern.pattern for pattern in self._patterns.get(option, ()))
 
     def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
-        todo = list(_meant(declared, self.only))
-        for address, one in declared.items():
-            if any(_fits(old, self.only) for old in _replaced(one)):
-                todo.append(address)
+        replacing = (at for at, one in declared.items() if any(_fits(old, self.only) for old in _replaced(one)))
+        todo = [*_meant(declared, self.only), *replacing]
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
@@ -229,10 +227,8 @@ class Selection:
 
     def problems(self) -> Iterator[Problem]:
         """Yield an error for each argument that matches nothing, or that may mean several resources."""
-        for option, patterns in self._patterns.items():
-            for pattern in patterns:
-                if not pattern.matches:
-                    yield unresolved_problem(option, pattern, self._known)
+        every = ((option, pattern) for option, patterns in self._patterns.items() for pattern in patterns)
+        return (unresolved_problem(option, one, self._known) for option, one in every if not one.matches)
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:

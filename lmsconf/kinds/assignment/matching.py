@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -57,7 +56,8 @@ def match_assignments(
 
     An incomplete listing gives a problem for each creation and deletion instead.
     """
-    _register_people(planning)
+    for id, person_email in people_directory(planning).emails.items():
+        planning.registry.register(USER, person_email, RemoteId(id))
     contents = ContentResolver(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
@@ -65,7 +65,7 @@ def match_assignments(
     for absent_entry in absent:
         contents.find_id(absent_entry, must=False)
     targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
-    live = _by_identity(targets)
+    live = {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
     listing = planning.snapshot.of(CONTENT_TARGET)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
@@ -97,21 +97,9 @@ def _kept_precisely(
     """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
     if planning.api_spec.behaviour("content-targets.time-precision") != "minute":
         return declared
-    return [
-        replace(
-            entry,
-            spec=replace(
-                entry.spec,
-                visible_from=_to_minute(entry.spec.visible_from),
-                visible_until=_to_minute(entry.spec.visible_until),
-            ),
-        )
-        for entry in declared
-    ]
-
-
-def _to_minute(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.replace(second=0, microsecond=0)
+    windows = ({"visible_from": one.spec.visible_from, "visible_until": one.spec.visible_until} for one in declared)
+    minutes = ({key: time and time.replace(second=0, microsecond=0) for key, time in one.items()} for one in windows)
+    return [replace(one, spec=replace(one.spec, **times)) for one, times in zip(declared, minutes, strict=True)]
 
 
 class _Matching(Struct, frozen=True):
@@ -159,11 +147,6 @@ class _Matching(Struct, frozen=True):
             report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
 
 
-def _register_people(planning: PlanContext) -> None:
-    for id, person_email in people_directory(planning).emails.items():
-        planning.registry.register(USER, person_email, RemoteId(id))
-
-
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
     spec = entry.spec
@@ -204,11 +187,6 @@ def _existing(
     """The addresses of all assignments that are live or declared."""
     names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in live)
     return {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
-
-
-def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
-    """Live targets by identity."""
-    return {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
 
 
 def _identity(target: Target) -> Identity:

@@ -15,7 +15,6 @@ from lmsconf.kinds.custom_field.types import (
     MIGRATE,
     ChoiceRow,
     CustomFieldSpec,
-    DeclaredChoice,
     DeclaredChoices,
     FieldRow,
     migration_to_json,
@@ -77,7 +76,17 @@ def _register_declared_choices(
     choices: DeclaredChoices,
 ) -> None:
     declared = match.declared
-    claims = [_claim(planning, declared, choice) for choice in choices.include]
+    claims = [
+        Claim(
+            name=choice.name,
+            pin=pin_in(choice.pins, planning.policy.workspace),
+            previously=choice.previously,
+            label=f'{declared.address}: choice "{choice.name}"',
+            find_source=partial(declared.places.at, *choice.at),
+            address=str(declared.address),
+        )
+        for choice in choices.include
+    ]
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
@@ -182,17 +191,6 @@ def _report_unknown_choice(
     )
 
 
-def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
-    return Claim(
-        name=choice.name,
-        pin=pin_in(choice.pins, planning.policy.workspace),
-        previously=choice.previously,
-        label=f'{declared.address}: choice "{choice.name}"',
-        find_source=partial(declared.places.at, *choice.at),
-        address=str(declared.address),
-    )
-
-
 def match_fields(
     planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[CustomFieldSpec, FieldRow]:
@@ -222,15 +220,14 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
     choices = planning.choices_before_and_after(declared.address)
-    flags = {key: getattr(spec, key) for key in FLAGS}
-    description = spec.description or None
-    wanted: Form = {"type": spec.type, "choices": choices[1], "description": description, **flags}
+    wanted: Form = {key: getattr(spec, key) for key in ("type", *FLAGS)}
+    wanted |= {"choices": choices[1], "description": spec.description or None}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return BeforeAfter(before=None, after=after, defaults=defaults)
-    flags = {key: bool(getattr(row, key)) for key in FLAGS}
-    live: Form = {"type": row.type, "choices": choices[0], "description": row.description, **flags}
+    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
+    live |= {key: bool(getattr(row, key)) for key in FLAGS}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
     return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 

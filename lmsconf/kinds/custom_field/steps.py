@@ -7,6 +7,7 @@ references it, must stay until the last smart group drops it, and the service ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
@@ -46,24 +47,18 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
     free = max(0, MOST_FIELDS - matched.live)
     if over > 0 and new:
-        _report_too_many(planning, matched, new[-1], over)
+        planning.problem(
+            "refusal/too-many-fields",
+            f"{new[-1]}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
+            f"{MOST_FIELDS + over}",
+            hint=f"It has {matched.live} already. List {over} of them under `absent`, or declare {over} fewer.",
+            at=next(match.declared.source for match in matched.matches if match.address == new[-1]),
+            address=new[-1],
+        )
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
         _report_without_slot(planning, matched, new, last, free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
-
-
-def _report_too_many(
-    planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow], creation: Address, over: int
-) -> None:
-    planning.problem(
-        "refusal/too-many-fields",
-        f"{creation}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
-        f"{MOST_FIELDS + over}",
-        hint=f"It has {matched.live} already. List {over} of them under `absent`, or declare {over} fewer.",
-        at=next(match.declared.source for match in matched.matches if match.address == creation),
-        address=creation,
-    )
 
 
 def _report_without_slot(
@@ -132,21 +127,22 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         Ref(at)
     )
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
+    replacement = partial(Step, operation="custom-fields.replace", path={"customFieldId": row.id})
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
-        steps.append(_replacement(row, body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
+        steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **dropped}, at)
-        steps.append(_replacement(row, body, makes=makes, uses=uses, avoids=whole))
+        steps.append(replacement(body=body, makes=makes, uses=uses, avoids=whole))
         body = _body(planning, row, after, new, at, known=True)
-        steps.append(_replacement(row, body, makes=whole, uses=made, ends=taken, avoids=whole))
+        steps.append(replacement(body=body, makes=whole, uses=made, ends=taken, avoids=whole))
     else:
         body = _body(planning, row, after, new, at)
-        steps.append(_replacement(row, body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
+        steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
     groups = _blocking_groups(planning, at, taken)
     if not groups:
         return steps
@@ -219,26 +215,6 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         body=planning.api_spec.body_to_wire("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
         uses=free_name_ref(at) | ({Ref(freeing, SLOT)} if freeing else frozenset()),
-    )
-
-
-def _replacement(
-    row: FieldRow,
-    body: dict[str, object],
-    *,
-    makes: frozenset[Ref] = frozenset(),
-    uses: frozenset[Ref] = frozenset(),
-    ends: frozenset[Ref] = frozenset(),
-    avoids: frozenset[Ref] = frozenset(),
-) -> Step:
-    return Step(
-        operation="custom-fields.replace",
-        path={"customFieldId": row.id},
-        body=body,
-        makes=makes,
-        uses=uses,
-        ends=ends,
-        avoids=avoids,
     )
 
 

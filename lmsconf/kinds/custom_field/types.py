@@ -263,9 +263,8 @@ def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
     if one.spec.type == "TEXT" or one.spec.choices is None or not one.spec.choices.whole:
         return
     known = [choice.name for choice in one.spec.choices.include]
-    for old, new in migration.choices.items():
-        if new is not None and new not in known:
-            yield unknown_target_choice(one.address, migration, old, new, known)
+    missing = ((old, new) for old, new in migration.choices.items() if new is not None and new not in known)
+    yield from (unknown_target_choice(one.address, migration, old, new, known) for old, new in missing)
 
 
 def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:

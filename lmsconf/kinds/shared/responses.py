@@ -154,7 +154,7 @@ def _answer(name: str, value: Json, depth: int) -> AnswerRow:
 
 
 def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
-    filled = {part for part, value in body.items() if not _is_empty(value)}
+    filled = {part for part, value in body.items() if value is not None and value not in ("", [], {})}
     key = next((key for key in _VALUE_KEYS if key in filled), None)
     if key is not None:
         answer = _answer(name, body[key], depth)
@@ -187,11 +187,6 @@ def _describes_field(name: str, body: Mapping[str, Json], filled: set[str]) -> b
 def _is_named_so(name: str, body: Mapping[str, Json]) -> bool:
     """Whether the name in an object is that of the field, which it may then describe."""
     return normalize_name(str(body.get("name"))) == normalize_name(name)
-
-
-def _is_empty(value: Json) -> bool:
-    """Whether a value says that there is no answer."""
-    return value is None or value in ("", [], {})
 
 
 def _choice(name: str, value: Json, depth: int) -> str:

@@ -6,7 +6,7 @@ Ids in a call may not be known yet: paths and bodies have a Ref in place of each
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -117,9 +117,9 @@ def list_steps(
     for key, adds, removes in _LISTS[match.address.kind]:
         wanted, held = after.get(key), before.get(key)
         if isinstance(wanted, PeopleList):
-            old = held if isinstance(held, PeopleList) else None
+            old = held.include if isinstance(held, PeopleList) else frozenset[str]()
             live = getattr(match.row, key, None) or ()
-            yield from _people_list_steps(planning, match.address, path, adds, removes, old, wanted, live)
+            yield from _people_list_steps(planning, match.address, path, adds, removes, old, wanted.include, live)
 
 
 def _people_list_steps(
@@ -128,8 +128,8 @@ def _people_list_steps(
     path: Mapping[str, str | Ref],
     adds: str,
     removes: str,
-    before: PeopleList | None,
-    after: PeopleList,
+    before: frozenset[str],
+    after: frozenset[str],
     live: Iterable[RemoteId],
 ) -> Iterator[Step]:
     """Yield the additions to a list of people, in batches, then the removals, one call each.
@@ -139,8 +139,7 @@ def _people_list_steps(
     it. A person who changes groups is added to the new group before being removed from the old one, so that access is
     never interrupted.
     """
-    old = before.include if before else frozenset()
-    added, removed = sorted(after.include - old), sorted(old - after.include)
+    added, removed = sorted(after - before), sorted(before - after)
     me = [id for id in path.values() if isinstance(id, Ref)]
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
@@ -149,7 +148,9 @@ def _people_list_steps(
     replaces = behaviour(ADD_MODE) == "replace"
     named: list[RemoteId | Ref] = sorted(live) if replaces else []
     earlier: frozenset[Ref] = frozenset()
-    for number, batch in enumerate(_batches(added, int(behaviour(BATCH)))):
+    size = int(behaviour(BATCH))
+    for number, start in enumerate(range(0, len(added), size)):
+        batch = added[start : start + size]
         named = [*(named if replaces else ()), *map(known.id, batch)]
         arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
@@ -186,8 +187,3 @@ def granted_rights_ref(person: str) -> frozenset[Ref]:
 def joined_group_ref(person: str) -> Ref:
     """Return the Ref made by adding a person to new groups; removal from a group depends on it."""
     return Ref(Address.of(USER, person), GRANTED)
-
-
-def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -32,7 +32,7 @@ from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_lis
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import ListOperation
-from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.names import LOCK_PREFIX, grouped, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
@@ -124,8 +124,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
     )
     people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
-    for row in snapshot.rows(TargetRow):
-        targets.setdefault(row.content, []).append(row)
+    targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
     smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
     facts = AccessFacts(
         people=AnswerIndex(people, has_answers=True),

@@ -163,11 +163,6 @@ def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, p
     )
 
 
-def _time(state: WorkspaceAccess, bound: int | None) -> str | None:
-    """Return a bound of a window as ISO 8601, in the project's time zone."""
-    return None if bound is None else state.format_time(bound)
-
-
 def _route_side(
     state: WorkspaceAccess, side: AssignmentSide, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
@@ -175,7 +170,8 @@ def _route_side(
     if not exists:
         return None
     member = None if people is None else bool(people >> position & 1)
-    start, finish = (None, None) if terms is None else (_time(state, bound) for bound in terms.window)
+    bounds = (None, None) if terms is None else terms.window
+    start, finish = (None if bound is None else state.format_time(bound) for bound in bounds)
     return RouteSide(
         mandatory=None if terms is None else terms.mandatory,
         visible_from=start,

@@ -21,7 +21,7 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group import DeclaredCondition, sorted_for_request
+from lmsconf.kinds.smart_group import sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
@@ -178,15 +178,13 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
         scope.takes = True
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
-        conditions = tuple(_condition(planning, one) for one in sorted_for_request(after))
+        conditions = tuple(
+            Condition(*_by_ids(planning, one.field, one.choices), one.system_condition)
+            for one in sorted_for_request(after)
+        )
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
         scope.takes = scope.takes or item.subject.row is not None
         scope.requires = scope.requires or item.subject.row is not None
-
-
-def _condition(planning: PlanContext, condition: DeclaredCondition) -> Condition:
-    """Return a condition by ids."""
-    return Condition(*_by_ids(planning, condition.field, condition.choices), condition.system_condition)
 
 
 def _by_ids(

@@ -56,8 +56,6 @@ from lmsconf.planner.audience.people_sets import (
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
-EVERYBODY_COUNTED: Final = "all people"
-
 
 class PredictedEffects(Struct, frozen=True, kw_only=True):
     """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail.
@@ -164,7 +162,7 @@ def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, 
 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
-    return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
+    return () if taken == 0 else (GuardCount(guard=guard, of="all people", taken=taken, size=size),)
 
 
 def _content_count(content: ContentEffects) -> GuardCount:

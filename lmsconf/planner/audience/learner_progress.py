@@ -14,13 +14,13 @@ from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, Audiences
 from lmsconf.kinds.assignment.types import InProgressRow, TargetRow
 from lmsconf.kinds.shared.kind_names import GROUP, USER
-from lmsconf.kinds.shared.responses import id_set, object_list, optional_text, require_object
+from lmsconf.kinds.shared.responses import object_list, optional_text, require_object
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.read.fields_and_groups import parse_user_ids
+from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members
 from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
 _STATES: Final = {
@@ -30,7 +30,6 @@ _STATES: Final = {
     "FAILED": "failed",
     "EXPIRED": "expired",
 }
-_DAYS: Final = (30, 60, 90)
 _AT_ONCE: Final = 100
 UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
 """What is raised where results cannot be read, for lack of a right or otherwise, while all else can."""
@@ -69,7 +68,7 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
     progress = None if None in states else {state: states[state] for state in _STATES.values()}
     until = [result.expires for result in results.values() if result.expires is not None]
     moment = now * 1000
-    expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in _DAYS}
+    expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in (30, 60, 90)}
     return replace(content, progress=progress, certificates_expiring=expiring)
 
 
@@ -146,8 +145,7 @@ def _members(api: Api, id: RemoteId, audience: tuple[str, RemoteId] | None) -> f
         return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
     if kind == USER:
         return frozenset({id})
-    answer = api.get("smart-groups.get", path={"smartGroupId": id}, query={"includeMembers": True})
-    group = require_object(answer, "a smart group")
-    if group.get("members") is None:
+    members = read_members(api, "", id)
+    if members is None:
         raise InvalidResponse("the service does not return the members of the smart group")
-    return id_set(group, "members")
+    return members

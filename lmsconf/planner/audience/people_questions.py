@@ -215,8 +215,6 @@ def choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
 
 
 FAILED: Final = "test/failed"
-NOT_JUDGED: Final = "test/not-judged"
-_HINT: Final = "Correct the manifests or the test."
 
 
 class _Failure(Exception):
@@ -258,7 +256,9 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
     for result in results:
         if result.reason is not None:
             message = f'test "{result.test.title}" fails: {result.reason}'
-            yield Problem(code=FAILED, message=message, hint=_HINT, source=result.test.source)
+            yield Problem(
+                code=FAILED, message=message, hint="Correct the manifests or the test.", source=result.test.source
+            )
 
 
 def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
@@ -266,7 +266,7 @@ def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
     if tests:
         number = "1 test of the manifests was" if len(tests) == 1 else f"{len(tests):,} tests of the manifests were"
         yield Problem(
-            code=NOT_JUDGED,
+            code="test/not-judged",
             message=f"{number} not run, because of --no-effects",
             hint="Plan without --no-effects, or run them with: lmsconf test",
             source=tests[0].source,

@@ -6,7 +6,6 @@ assignment is created because it is missing, a second response must list the sam
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, Final, TypeAlias
@@ -46,7 +45,7 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import parse_response_time
@@ -147,7 +146,7 @@ def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
         return None
     catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
     contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
-    reading.add_listing(CONTENT, contents)
+    reading.further[CONTENT] = contents
     wanted = _wanted(reading, contents.rows)
     answers = read_targets(reading.api, wanted)
     people = _people_of(reading, answers)
@@ -161,7 +160,7 @@ def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
     reading.targets = {id: rows for id, (_, rows) in live.items()}
     if reading.edits:
         edits = (row for id, (answer, _) in live.items() for row in parse_edit_rows(id, answer))
-        reading.add_listing(EDITS, sorted_listing(edits, incomplete))
+        reading.further[EDITS] = sorted_listing(edits, incomplete)
     listing = sorted_listing((row for _, rows in live.values() for row in rows), incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
     return listing
@@ -200,7 +199,7 @@ def _read_in_progress(
     if not closing:
         return frozenset()
     listing = read_in_progress(reading, list(closing.values()), audiences)
-    reading.add_listing(IN_PROGRESS, listing)
+    reading.further[IN_PROGRESS] = listing
     return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
 
 
@@ -289,15 +288,14 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
     for kind in (GROUP, SMART_GROUP, USER):
         named_so = normalize_email if kind == USER else normalize_name
         ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
-    named: defaultdict[str, list[RemoteId]] = defaultdict(list)
-    for content in contents:
-        named[normalize_name(content.name)].append(content.id)
+    named = grouped(contents, lambda content: normalize_name(content.name))
     live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
     out: set[RemoteId] = set()
     for assignment in wanted:
         target = ids.get((assignment.audience.kind, assignment.audience.name))
         pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
-        out.update(id for id in (*named[assignment.content], *pinned) if target is None or (id, target) not in live)
+        ids_of_content = (*(content.id for content in named.get(assignment.content, ())), *pinned)
+        out.update(id for id in ids_of_content if target is None or (id, target) not in live)
     return out
 
 
@@ -329,7 +327,7 @@ def _count_others(
         least_live_within_share(changed, guards["updates"], least=SMALL),
     )
     if enough > live:
-        reading.add_listing(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
+        reading.further[UNNAMED_TARGETS] = Listing(rows=read_targets_until(reading.api, others, enough - live))
 
 
 def _changing(

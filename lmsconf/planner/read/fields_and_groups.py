@@ -219,7 +219,7 @@ def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
         return None
     listing = reading.publish_listing(SMART_GROUP, _list_smart_groups(reading.api))
     wanted = _wanted_smart_groups(reading, listing)
-    answers = _smart_group_details(reading.api, wanted)
+    answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -248,10 +248,6 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 def _list_smart_groups(api: Api) -> Listing[SmartGroupRow]:
     rows = api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
     return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
-
-
-def _smart_group_details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
-    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])
 
 
 CODE: Final = "effects/not-as-predicted"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
@@ -93,6 +93,7 @@ class ReadContext:
     first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
     people sets it once the first page has arrived. targets: the targets of the contents that were read, by content.
     editors: ids of last editors, for a drift report; some may be no people of the workspace.
+    further: listings of the snapshot beside those that jobs return.
     named_people: the ids that named people had when a plan was made.
     effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
     """
@@ -122,22 +123,14 @@ class ReadContext:
         self.named_people = wanted.people
         self._lock = threading.RLock()
         self._states: dict[Callable[[ReadContext], Any], Any] = {}
-        self._listings: dict[str, Future[Listing[Any]]] = {}
-        self._further: dict[str, Listing[Any]] = {}
+        self._listings: dict[str, Future[Listing[Any]]] = {name: Future() for name in KINDS}
+        self.further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
-        self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
-        for name in KINDS:
-            self._listings[name] = Future()
-            self._futures[name].append(self._listings[name])
         self.first_page: Future[tuple[int | None, int]] = Future()
-        self._futures[USER].append(self.first_page)
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
-        self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
-        for name in self._needed:
-            if KINDS[name].reports_people:
-                self._reports[name] = Future()
-                self._futures[name].append(self._reports[name])
+        reporting = [name for name in self._needed if KINDS[name].reports_people]
+        self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {name: Future() for name in reporting}
         self._lists_unreported_people = any(
             KINDS[other].is_person and not KINDS[name].reports_people and name != other
             for name, others in needs.items()
@@ -188,17 +181,12 @@ class ReadContext:
         if self._lists_unreported_people:
             return None
         reports = [report.result() for report in self._reports.values()]
-        known = [ids for ids in reports if ids is not None]
-        return frozenset[RemoteId]().union(*known) if len(known) == len(reports) else None
+        return None if None in reports else frozenset[RemoteId]().union(*filter(None, reports))
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
         entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
         return emails_of([entry for entry in entries if self.chosen(entry.address)])
-
-    def add_listing(self, name: str, listing: Listing[Any]) -> None:
-        """Add a further listing to the snapshot, beside those that jobs return."""
-        self._further[name] = listing
 
     def shared_state(self, make: Callable[[ReadContext], State]) -> State:
         """Return the one value of this reading that `make`, a function or class of a kind, makes on first use."""
@@ -241,15 +229,6 @@ class ReadContext:
         """Return whether a live resource of a kind is deleted, according to its published listing."""
         return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
-    def rename_candidate_ids(
-        self, matched: MatchResult[Any, Any], has_content: Callable[[Any], bool]
-    ) -> list[RemoteId]:
-        """Return the ids of undeclared rows that may be a resource to be created, under another name."""
-        created = (match.declared.spec for match in matched.matches if match.row is None and self.chosen(match.address))
-        if not any(map(has_content, created)):
-            return []
-        return [candidate.row.id for candidate in rename_candidates(matched.unmanaged, self.policy)]
-
     def rows_to_read(
         self,
         kind: str,
@@ -260,7 +239,7 @@ class ReadContext:
         """Return the rows to read in detail, by id, and those that may be a resource to be created.
 
         is_compared: whether a declared resource differs from its row, or may do so, in more than what a listing shows.
-        has_content: see `rename_candidate_ids`.
+        has_content: whether a declaration says enough to be compared with undeclared rows: it may be a rename of one.
         """
         rows = {row.id: row for row in listing.rows}
         wanted: dict[RemoteId, Row] = {}
@@ -270,12 +249,11 @@ class ReadContext:
             for match in matched.matches:
                 if match.row and self.chosen(match.address) and is_compared(match):
                     wanted[match.row.id] = match.row
-            candidates |= {id: rows[id] for id in self.rename_candidate_ids(matched, has_content)}
+            new = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
+            if any(map(has_content, new)):
+                renamed = rename_candidates(matched.unmanaged, self.policy)
+                candidates |= {one.row.id: rows[one.row.id] for one in renamed}
         return wanted, candidates
-
-    def with_further(self, listings: Mapping[str, Listing[Any]]) -> dict[str, Listing[Any]]:
-        """Return the listings that jobs returned, and those added beside them."""
-        return {**listings, **dict(sorted(self._further.items()))}
 
     def publish_rest(self, kind: str, listing: Listing[Any] | None) -> None:
         """End the job of a kind, whose listing is published now unless it was before."""
@@ -286,19 +264,17 @@ class ReadContext:
 
     def end_job(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
-        for future in self._futures[kind]:
-            if not future.done():
+        own: list[Future[Any] | None] = [self._listings[kind], self._reports.get(kind)]
+        for future in (*own, self.first_page if kind == USER else None):
+            if future is not None and not future.done():
                 future.set_exception(error)
 
 
-def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
+def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
-    emails: set[str] = set()
-    for entry in entries:
-        if KINDS[entry.address.kind].is_person and isinstance(entry, DesiredResource):
-            emails.add(entry.address.name)
-        emails.update(named_emails(entry))
-    return frozenset(emails)
+    declared = (entry.address for entry in entries if isinstance(entry, DesiredResource))
+    own = (address.name for address in declared if KINDS[address.kind].is_person)
+    return frozenset([*own, *chain.from_iterable(map(named_emails, entries))])
 
 
 def has_difference(sides: BeforeAfter | None) -> bool:

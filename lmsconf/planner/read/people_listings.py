@@ -67,15 +67,12 @@ class ExtendedInfoListing:
         for key, held in (("memberOfGroups", self.members), ("managerOfGroups", self.managers)):
             groups = person.get(key)
             for group in groups if isinstance(groups, list) else [None]:
-                self._hold(id, group, held)
+                if not isinstance(group, dict) or group.get("groupId") is None:
+                    self.is_clear = False
+                elif (group_id := str(group["groupId"])) in self._manual:
+                    held[group_id].add(id)
+                    self.names[group_id].add(str(group.get("name") or ""))
         return {"userId": person["userId"], **{key: person.get(key) for key in RIGHTS}}
-
-    def _hold(self, person: RemoteId, group: Json, held: defaultdict[str, set[RemoteId]]) -> None:
-        if not isinstance(group, dict) or group.get("groupId") is None:
-            self.is_clear = False
-        elif (id := str(group["groupId"])) in self._manual:
-            held[id].add(person)
-            self.names[id].add(str(group.get("name") or ""))
 
     @cached_property
     def _manual(self) -> frozenset[str]:

@@ -90,10 +90,10 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     reading.count_people(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
-    listing = reading.publish_listing(USER, _parsed(rows))
+    listing = reading.publish_listing(USER, sorted_listing(map(parse_person_row, rows.rows), rows.incomplete))
     if not needed or may_lose_answers(reading):
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
-        reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
+        reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
     if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
@@ -103,7 +103,7 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
         holders = (HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
-        reading.add_listing(HOLDERS, Listing(rows=tuple(holders), incomplete=rows.incomplete))
+        reading.further[HOLDERS] = Listing(rows=tuple(holders), incomplete=rows.incomplete)
     return read_managed_groups(reading, matched[1], listing)
 
 
@@ -171,7 +171,7 @@ def read_attributes(
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
         everybody = extended.rows()
     if everybody is not None:
-        reading.add_listing(ADMIN, admin_listing(everybody, listing.rows))
+        reading.further[ADMIN] = admin_listing(everybody, listing.rows)
     return whole
 
 
@@ -236,10 +236,6 @@ def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
     return replace(row, **details) if details else row
 
 
-def _parsed(rows: ListedRows) -> Listing[PersonRow]:
-    return sorted_listing(map(parse_person_row, rows.rows), rows.incomplete)
-
-
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,
     CUSTOM_FIELD: read_fields,
@@ -257,7 +253,8 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     another one contradicts it. url, taken_at: recorded in the snapshot as given.
     """
     results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
-    listings = reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
+    listings = {kind: one for kind, one in results.items() if isinstance(one, Listing)}
+    listings |= dict(sorted(reading.further.items()))
     name = reading.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     return mark_contradicted(snapshot)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from itertools import chain
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -276,9 +277,6 @@ def _address_before(change: Change) -> Address:
     return change.address if name is None else Address.of(change.address.kind, str(name))
 
 
-_PART: Final = "only what a run changed was kept"
-
-
 def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     """Return the rows that a plan changes, those that they and its calls refer to, and what is destroyed with them.
 
@@ -290,21 +288,19 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(texts_in([call.body for call in plan.calls]))
-    for kind in KINDS.values():
-        for row in snapshot.rows(row_type_of(kind)):
-            if row.id in ids:
-                texts.update(texts_in(row))
+    rows = (row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)))
+    texts.update(chain.from_iterable(texts_in(row) for row in rows if row.id in ids))
     kept: dict[str, dict[str, Any]] = {}
     for kind in KINDS.values():
         for row_type in kind.row_types:
-            rows = snapshot.rows(row_type)
-            wanted = (row for row in rows if is_named(kind) or row.id in ids or row.id in texts)
+            wanted = (row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts)
             kept[row_type.listing] = {row.id: row for row in wanted}
         if kind.is_person:
             people = kept[row_type_of(kind).listing]
             people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
     listings = {
-        name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=_PART) for name, rows in kept.items()
+        name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete="only what a run changed was kept")
+        for name, rows in kept.items()
     }
     return replace(snapshot, listings=listings)
 

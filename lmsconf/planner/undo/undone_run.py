@@ -106,9 +106,12 @@ def renamed_to(kind: Kind, change: Change | None) -> str | None:
 
 def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each part that an update renames."""
-    for field in () if change is None else change.fields:
-        if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str):
-            yield normalize_name(field.before), normalize_name(str(field.after))
+    fields = () if change is None else change.fields
+    return (
+        (normalize_name(field.before), normalize_name(str(field.after)))
+        for field in fields
+        if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str)
+    )
 
 
 class NameClaim(Struct, frozen=True, kw_only=True):
