@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from lmsconf.audit.statement import (
     statement_text,
 )
 from lmsconf.documents import plan_file, reports
-from lmsconf.documents.document import TOOL, render_json
+from lmsconf.documents.document import TOOL, Value, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
 from lmsconf.errors import LmsconfError, Problem
@@ -40,7 +40,7 @@ from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.forms import texts_in
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
+from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import fsync_folder, os_error_message
@@ -82,17 +82,12 @@ def write_evidence(
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        _write_statement(place, evidence, digests, key)
+        signer = None if key is None else public_key_of(key)
+        statement = statement_text(evidence, digests, signer).encode("utf-8")
+        _write(place, STATEMENT, statement)
+        if key is not None:
+            _write(place, ENVELOPE, envelope_text(statement, key).encode("utf-8"))
     return evidence
-
-
-def _write_statement(
-    place: Path, evidence: Mapping[str, Json], digests: Mapping[str, str], key: SigningKey | None
-) -> None:
-    statement = statement_text(evidence, digests, None if key is None else public_key_of(key)).encode("utf-8")
-    _write(place, STATEMENT, statement)
-    if key is not None:
-        _write(place, ENVELOPE, envelope_text(statement, key).encode("utf-8"))
 
 
 def _entry(copies: RunCopies) -> dict[str, Json]:
@@ -188,7 +183,6 @@ HIDDEN: Final = "(masked)"
 DAMAGED: Final[Mapping[str, Json]] = {"event": "damaged"}
 """Stands in a masked journal for a line that cannot be read, and so cannot be masked."""
 _SHORTEST: Final = 2
-Value = TypeVar("Value")
 
 
 class Mask(Protocol):
@@ -221,7 +215,15 @@ class CopyMask:
         """Return the text of a report."""
         hidden = replace(
             report,
-            outcomes=tuple(map(self._outcome, report.outcomes)),
+            outcomes=tuple(
+                replace(
+                    one,
+                    reason=one.reason and self._scrub(one.reason),
+                    hint=one.hint and self._scrub(one.hint),
+                    id=None if is_about_people(one.address) else one.id,
+                )
+                for one in report.outcomes
+            ),
             residue=tuple(map(self._change, report.residue)),
             problems=tuple(map(self._problem, report.problems)),
         )
@@ -256,19 +258,13 @@ class CopyMask:
             change,
             about=about,
             source=None,
-            reason=self._maybe(change.reason),
+            reason=change.reason and self._scrub(change.reason),
             problems=tuple(map(self._problem, change.problems)),
         )
 
-    def _outcome(self, outcome: CallOutcome) -> CallOutcome:
-        id = None if is_about_people(outcome.address) else outcome.id
-        return replace(outcome, reason=self._maybe(outcome.reason), hint=self._maybe(outcome.hint), id=id)
-
     def _problem(self, problem: Problem) -> Problem:
-        return replace(problem, message=self._scrub(problem.message), hint=self._maybe(problem.hint), source=None)
-
-    def _maybe(self, text: str | None) -> str | None:
-        return None if text is None else self._scrub(text)
+        hint = problem.hint and self._scrub(problem.hint)
+        return replace(problem, message=self._scrub(problem.message), hint=hint, source=None)
 
     def _scrub(self, text: str) -> str:
         return text if self._known is None else self._known.sub(HIDDEN, text)

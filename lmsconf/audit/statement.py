@@ -188,9 +188,7 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
 
 
 _LARGEST: Final = 64 << 10
-_INSTALL: Final = "Install it with: pip install 'lmsconf[signing]'"
 _MAKE: Final = "Make one with: openssl genpkey -algorithm ed25519 -out key.pem && chmod 600 key.pem"
-_PUBLIC: Final = "Write it with: openssl pkey -in key.pem -pubout -out public.pem"
 
 
 class SigningError(LmsconfError):
@@ -256,7 +254,10 @@ def parse_public_key(content: bytes, name: str) -> PublicKey:
     try:
         return _public(_loaded(content))
     except ValueError as error:
-        raise SigningError(f"{name} is not an Ed25519 public key in PEM", hint=_PUBLIC) from error
+        raise SigningError(
+            f"{name} is not an Ed25519 public key in PEM",
+            hint="Write it with: openssl pkey -in key.pem -pubout -out public.pem",
+        ) from error
 
 
 def _loaded(content: bytes) -> Ed25519PublicKey:
@@ -286,7 +287,9 @@ def require_package() -> None:
     try:
         import cryptography  # noqa: F401  # slow to import, and an optional extra
     except ImportError as missing:
-        raise SigningError("signatures need the package cryptography", hint=_INSTALL) from missing
+        raise SigningError(
+            "signatures need the package cryptography", hint="Install it with: pip install 'lmsconf[signing]'"
+        ) from missing
 
 
 def _content(path: Path, *, private: bool) -> bytes:

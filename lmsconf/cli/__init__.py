@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import click
 
-from lmsconf.cli.command import app
+from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output_streams import (
     is_unwritable,
@@ -142,16 +142,10 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
         return ExitCode.USAGE
     from lmsconf.cli.usage import usage_advice
 
-    command = error.ctx.command_path if error.ctx else _command_path(arguments)
+    named = [argument for argument in arguments if argument in COMMANDS][:1]
+    command = error.ctx.command_path if error.ctx else " ".join(["lmsconf", *named])
     message, hint = usage_advice(error, arguments, command)
     return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
-
-
-def _command_path(arguments: Sequence[str]) -> str:
-    """Return the program with the command of a command line that click could not parse."""
-    from lmsconf.cli.command import COMMANDS
-
-    return " ".join(["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]])
 
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:

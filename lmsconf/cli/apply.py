@@ -17,7 +17,7 @@ from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, CommandEvents, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
     confirm,
@@ -28,6 +28,7 @@ from lmsconf.cli.output_streams import (
     write_stderr,
 )
 from lmsconf.cli.workspace_options import (
+    CommandEvents,
     allow,
     apply_command_line,
     events_option,
@@ -247,20 +248,15 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
         text = partial(APPLY_VIEWS["text"], names_workspace=not named_above)
         output.show({**APPLY_VIEWS, "text": text}, report)
     except LmsconfError as lost:
-        raise ProblemsFound(
-            [*report.problems, _unwritten(lost, report, journalled=journalled)],
-            exit=ExitCode.worst([lost.exit, ExitCode(report.exit)]),
-        ) from lost
+        ended = f"{apply_summary(report)} {verification_result(report)}"
+        unwritten = Problem(
+            code=lost.code,
+            message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
+            hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
+        )
+        worst = ExitCode.worst([lost.exit, ExitCode(report.exit)])
+        raise ProblemsFound([*report.problems, unwritten], exit=worst) from lost
     return ExitCode(report.exit)
-
-
-def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:
-    ended = f"{apply_summary(report)} {verification_result(report)}"
-    return Problem(
-        code=lost.code,
-        message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
-        hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
-    )
 
 
 def parse_meta(pairs: Sequence[str]) -> dict[str, str]:

@@ -42,11 +42,6 @@ class FiniteRange(click.FloatRange):
         return number if isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
-def _note_masking(context: click.Context, option: click.Parameter, value: bool) -> None:
-    if value:
-        mask_people(True)
-
-
 GLOBAL_OPTIONS: Final = (
     click.Option(
         ["-C", "directory"],
@@ -70,7 +65,7 @@ GLOBAL_OPTIONS: Final = (
         ["--mask-people"],
         is_flag=True,
         expose_value=False,
-        callback=_note_masking,
+        callback=lambda context, option, value: mask_people(True) if value else None,
         envvar="LMSCONF_MASK_PEOPLE",
         help="Write `person 1` and so on for people, in all output. For public logs and comments.",
     ),

@@ -21,7 +21,7 @@ from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
-from lmsconf.cli.context import CommandEvents, refuse_options
+from lmsconf.cli.context import refuse_options
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
@@ -83,7 +83,13 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
             writer.stream.close()
             is_stuck = writer.stream.is_stuck
             if writer.stream.failure is not None:
-                report_problems([_incomplete(path, writer.stream.failure)])
+                lacking = Problem(
+                    code="events/incomplete",
+                    message=f"--events {path} is not complete: {writer.stream.failure}",
+                    hint="The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
+                    severity=Severity.WARNING,
+                )
+                report_problems([lacking])
     finally:
         # The rest of a stuck write would go to whatever is opened next under the same number.
         if handle is not None and not is_stuck:
@@ -127,22 +133,13 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
     refuse_options((used, f"--events {path}: the command uses that file already", "Name another file."))
 
 
-def _incomplete(path: str, failure: str) -> Problem:
-    return Problem(
-        code="events/incomplete",
-        message=f"--events {path} is not complete: {failure}",
-        hint="The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
-        severity=Severity.WARNING,
-    )
-
-
 _EVERY: Final = 1.0
 """Seconds between two events of the progress of a phase, and of a wait for what does not show yet."""
 _QUOTING: Final = frozenset({"problem", "note", "wait", "call_end", "blocked", "apply_summary"})
 """The types of events that may quote what the service answered."""
 
 
-class EventWriter(CommandEvents):
+class EventWriter:
     """Writes events to a LineStream, redacted and, with `--mask-people`, masked. Thread-safe."""
 
     def __init__(self, command: str, open_stream: Callable[[bytes], LineStream]) -> None:
@@ -158,6 +155,7 @@ class EventWriter(CommandEvents):
 
     @contextmanager
     def phase(self, label: str) -> Iterator[Report]:
+        """A phase begins: Reading, Checking, Applying or Verifying. The context's value receives the progress."""
         with self._lock:
             operations = self._phase = Counter()
         begun = shown = time.monotonic()
@@ -187,6 +185,7 @@ class EventWriter(CommandEvents):
             )
 
     def exchanged(self, exchange: Exchange) -> None:
+        """A request was answered, or failed. Called by several threads."""
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
@@ -218,6 +217,7 @@ class EventWriter(CommandEvents):
         self._wait("rate_limit", message, limit.resumes_in or None, {"rate": rate})
 
     def manifests_read(self, manifests: Manifests) -> None:
+        """The manifests were read and have no errors."""
         self._emit(
             "manifests_read",
             f"Read {count_noun(len(manifests.files), 'file')} of manifests",
@@ -230,6 +230,7 @@ class EventWriter(CommandEvents):
         )
 
     def workspace_read(self, snapshot: Snapshot) -> None:
+        """The workspace, or a part of it, was read."""
         listings = sorted(snapshot.listings.items())
         counts = ", ".join(count_kind(len(listing.rows), name) for name, listing in listings)
         self._emit(
@@ -272,6 +273,7 @@ class EventWriter(CommandEvents):
         )
 
     def compared(self, report: DriftReport) -> None:
+        """A drift report was made."""
         report = mask_if_enabled(report)
         self.failed(report.problems)
         for finding in report.findings:
@@ -287,6 +289,7 @@ class EventWriter(CommandEvents):
         )
 
     def call_started(self, call: Call) -> None:
+        """A call is about to be sent, or sent again. Called by several threads."""
         self._begun.setdefault(call.id, time.monotonic())
         call = mask_if_enabled(call)
         self._emit(
@@ -296,6 +299,7 @@ class EventWriter(CommandEvents):
         )
 
     def call_ended(self, outcome: CallOutcome) -> None:
+        """A call has ended, or is not sent."""
         begun, answers = self._begun.get(outcome.call), self._answers.get(outcome.call, ())
         outcome = mask_if_enabled(outcome)
         self._emit(
@@ -318,14 +322,17 @@ class EventWriter(CommandEvents):
         )
 
     def waiting(self, reason: str, message: str, seconds: float | None = None) -> None:
+        """The run waits for at most so many seconds; None: until somebody has answered."""
         if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
             self._waited_at[reason] = time.monotonic()
             self._wait(reason, message, seconds, {})
 
     def note(self, text: str) -> None:
+        """A sentence for people."""
         self._emit("note", text, {})
 
     def applied(self, report: ApplyReport) -> None:
+        """A run ended, before or after its first call."""
         report = mask_if_enabled(report)
         self.failed(report.problems)
         self._emit(
@@ -342,6 +349,7 @@ class EventWriter(CommandEvents):
         )
 
     def failed(self, problems: Sequence[Problem]) -> None:
+        """The command ends with these problems."""
         for problem in mask_if_enabled(tuple(problems)):
             # A problem of a plan is also one of the error that stops its apply.
             values = {"problem": to_json(problem)}
@@ -350,6 +358,7 @@ class EventWriter(CommandEvents):
                 self._emit("problem", problem.message, values, _LEVELS[problem.severity])
 
     def end(self, code: int) -> None:
+        """The command ends with this exit code."""
         self._emit("end", f"Exit code {code}", {"exit": code}, "info" if code in (0, 2) else "error")
 
     def _wait(self, reason: str, message: str, seconds: float | None, more: Mapping[str, Json]) -> None:

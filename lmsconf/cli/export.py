@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.export.export import ExportResult
-
-_READABLE = 0o644
-"""The mode of manifest files: they are committed, like other sources."""
 
 
 @click.command(cls=Command)
@@ -76,6 +72,7 @@ def export(
     With --into, new files are added to a folder that already has manifests, with only what they do not declare.
     Existing files are not changed.
     """
+    from lmsconf.render.resource_wording import count_kind
     from lmsconf.workspace.export.export import export_snapshot as exported
     from lmsconf.workspace.export.manifest_files import parse_rule
 
@@ -94,7 +91,8 @@ def export(
     generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
-    _tell(generated, paths)
+    counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
+    write_template("exported.txt.j2", generated=generated, paths=paths, counts=counts)
 
 
 def _loaded(file: Path) -> Snapshot:
@@ -146,24 +144,18 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
     from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
-    from lmsconf.support.files import write_atomically
+    from lmsconf.support.files import os_errors_as, write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):
-        _create_folder(folder)
+        with os_errors_as(f"{folder} cannot be created", "Name another folder."):
+            folder.mkdir(parents=True, exist_ok=True)
     paths = list(write_schemas(root, replace=False)) if files else []
     for name, text in files.items():
         folder = (target / name).parent
         paths.append(_unused(folder, f"{prefix}{Path(name).name}"))
-        write_atomically(paths[-1], schema_comment(MANIFEST_SCHEMA, folder, root) + text, mode=_READABLE)
+        # They are committed, like other sources.
+        write_atomically(paths[-1], schema_comment(MANIFEST_SCHEMA, folder, root) + text, mode=0o644)
     return paths
-
-
-def _create_folder(folder: Path) -> None:
-    """Create a folder if it is missing. Raises LmsconfError."""
-    from lmsconf.support.files import os_errors_as
-
-    with os_errors_as(f"{folder} cannot be created", "Name another folder."):
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _unused(target: Path, stem: str) -> Path:
@@ -171,10 +163,3 @@ def _unused(target: Path, stem: str) -> Path:
     stems = chain([stem], (f"{stem}-{number}" for number in count(2)))
     paths = (target / f"{name}.yaml" for name in stems)
     return next(path for path in paths if not (path.exists() or path.is_symlink()))
-
-
-def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
-    from lmsconf.render.resource_wording import count_kind
-
-    counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    write_template("exported.txt.j2", generated=generated, paths=paths, counts=counts)

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange
 from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.output import P
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from lmsconf.fleet.fleet_run import Engine
     from lmsconf.fleet.tasks import FleetTask
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
-
-P = ParamSpec("P")
 
 _OPTIONS = (
     click.option(
@@ -81,27 +80,6 @@ def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
 
 
-def _refuse_together(context: CommandContext, engine: str, base: str | None, *, names_dask: bool) -> None:
-    """Raise UsageError for options that do not go together. names_dask: options about Dask are among them."""
-    refuse_options(
-        (
-            context.workspace is not None,
-            "--workspace selects one workspace, and fleet works on many",
-            f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
-        ),
-        (
-            base is not None and engine != "local",
-            "--base needs the project's repository, which Dask workers may not have",
-            "Remove --base, or plan with --engine local, where its commit is.",
-        ),
-        (
-            engine == "local" and names_dask,
-            "--scheduler, --worker-project and --allow-unencrypted are about Dask",
-            "Add --engine dask, or remove them.",
-        ),
-    )
-
-
 class FleetRun:
     """The selected workspaces of a project, and how they are worked on."""
 
@@ -131,7 +109,23 @@ class FleetRun:
         from lmsconf.project.config_reader import read_project_file
 
         names_dask = scheduler is not None or worker_project is not None or allow_unencrypted
-        _refuse_together(context, engine, base, names_dask=names_dask)
+        refuse_options(
+            (
+                context.workspace is not None,
+                "--workspace selects one workspace, and fleet works on many",
+                f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+            ),
+            (
+                base is not None and engine != "local",
+                "--base needs the project's repository, which Dask workers may not have",
+                "Remove --base, or plan with --engine local, where its commit is.",
+            ),
+            (
+                engine == "local" and names_dask,
+                "--scheduler, --worker-project and --allow-unencrypted are about Dask",
+                "Add --engine dask, or remove them.",
+            ),
+        )
         trusted = trusted_parts(trust_project, base)
         address = None
         if engine != "local":
@@ -183,14 +177,14 @@ class FleetRun:
         from lmsconf.model.fleet import FleetAction
 
         begun = begun_plans(self._root)
-
-        def made(entry: FleetEntry) -> FleetTask:
-            attempt = 2 if entry.digest in begun else 1
-            return self.task(
-                entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, attempt=attempt
-            )
-
-        return made
+        return lambda entry: self.task(
+            entry.workspace,
+            FleetAction.APPLY,
+            folder,
+            digest=entry.digest,
+            meta=meta,
+            attempt=2 if entry.digest in begun else 1,
+        )
 
     def selected(self, index: FleetIndex) -> FleetIndex:
         """Return the entries of the selected workspaces.
@@ -228,8 +222,4 @@ class FleetRun:
 
         numbers = count(1)
         with show_progress(label=label) as tell:
-
-            def listen(entry: FleetEntry) -> None:
-                tell(RunProgress(done=next(numbers), total=total, is_final=True), label)
-
-            yield listen
+            yield lambda entry: tell(RunProgress(done=next(numbers), total=total, is_final=True), label)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _WIDEST_PAGE = 100
 """The widest page of the guide."""
-_FIRST = "getting-started"
-"""The page that is listed first; the others follow by name."""
 _EXCERPT = 78
 """The width of a line that contains a word that is searched."""
 _WHOLE_LINES = 1_000_000
@@ -51,7 +49,7 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
     """
     from lmsconf.support.files import guide_topics
 
-    topics = sorted(guide_topics(), key=lambda topic: (topic != _FIRST, topic))
+    topics = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", topic))
     if search is not None:
         _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))), wraps=True)
     elif not words:
@@ -126,14 +124,12 @@ def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageE
 
     root = context.find_root()
     commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
-    listed = f"Topics are {', '.join(topics)}."
     if meaning_of(name) or name in RULES:
         explained = f"To explain a code, run lmsconf explain {name}. List the pages with: lmsconf help"
         return UsageError(f"there is no topic or command {name!r}", hint=explained)
     near = did_you_mean(name, [*topics, *commands])
-    return UsageError(
-        f"there is no topic or command {name!r}", hint=f"{near} List the pages with: lmsconf help" if near else listed
-    )
+    hint = f"{near} List the pages with: lmsconf help" if near else f"Topics are {', '.join(topics)}."
+    return UsageError(f"there is no topic or command {name!r}", hint=hint)
 
 
 def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 CI_SYSTEMS: Final = ("github", "gitlab", "none")
-_LOCALTIME: Final = Path("/etc/localtime")
-_LONGEST_NAME: Final = 60
 
 
 def collect_answers(
@@ -123,7 +121,7 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
     """
     from lmsconf.project.credentials import ENVS, env_may_hold_token
 
-    if len(text) > _LONGEST_NAME or not env_may_hold_token(text, environ):
+    if len(text) > 60 or not env_may_hold_token(text, environ):
         hint = f"Use one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
         raise UsageError(
             "that is not the name of an environment variable for a token", hint=f"{hint}is never written to a file."
@@ -146,7 +144,7 @@ def _zone(text: str) -> str:
 
 def _local_zone(environ: Mapping[str, str]) -> str:
     """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
-    linked = str(_LOCALTIME.resolve()).partition("/zoneinfo/")[2]
+    linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
     with suppress(UsageError):
         return _zone(environ.get("TZ", "").removeprefix(":") or linked or "UTC")
     return "UTC"
@@ -191,7 +189,7 @@ def init(
     """
     from lmsconf import __version__
     from lmsconf.manifest.file_set import PROJECT_FILE
-    from lmsconf.project.templates import render_project_files
+    from lmsconf.project.templates import render_project_files, write_schemas
 
     refuse_options(
         (
@@ -203,7 +201,9 @@ def init(
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         if schemas:
-            return _update_schemas(target)
+            written = "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
+            write_stderr(written or "The schemas are those of this version.")
+            return ExitCode.OK
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
     given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}
     answers, wanted = collect_answers(
@@ -214,15 +214,6 @@ def init(
         _tell(target, answers, context.environ, export=wanted is None)
         return ExitCode.OK
     return _export(target, answers, context.environ)
-
-
-def _update_schemas(target: Path) -> ExitCode:
-    """Write the schemas of this version of lmsconf into an existing project."""
-    from lmsconf.project.templates import write_schemas
-
-    written = "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
-    write_stderr(written or "The schemas are those of this version.")
-    return ExitCode.OK
 
 
 def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> ExitCode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -157,10 +158,8 @@ def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFile
         reader = ManifestFileReader(settings.root)
         folders = (settings.manifests, *settings.overlays)
         return reader, [path for folder in folders for path in find_manifests(folder, reader)]
-    files: dict[Path, None] = {}
-    for path in paths:
-        files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
-    return ManifestFileReader(Path()), list(files)
+    found = (find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path] for path in paths)
+    return ManifestFileReader(Path()), list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def _is_folder(path: Path) -> bool:
@@ -185,9 +184,7 @@ def _formatted(
     from lmsconf.manifest.edit.ordering import order_manifest
     from lmsconf.manifest.whole_schema import manifest_schema
 
-    before: dict[str, bytes] = {}
-    after: dict[str, bytes] = {}
-    problems: list[Problem] = []
+    before, after, problems = dict[str, bytes](), dict[str, bytes](), list[Problem]()
     for path in files:
         name = reader.relative_path(path)
         try:
@@ -208,8 +205,9 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     name = reader.relative_path(path)
     if _is_linked(path, reader.root):
         hint = "Format the file that it leads to."
-        problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
-        raise ProblemsFound([problem])
+        raise ProblemsFound(
+            [Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))]
+        )
     text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text

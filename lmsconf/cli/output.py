@@ -60,13 +60,6 @@ class Output:
         """Whether the result is written to a terminal."""
         return self.path == "-" and self._stream().isatty()
 
-    def check_writable(self) -> None:
-        """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
-        if self.path != "-":
-            from pathlib import Path
-
-            refuse_unwritable(Path(self.path), f"--output {self.path}")
-
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
         limit = {} if self._limit is None else {"limit": self._limit}
@@ -151,7 +144,10 @@ def output_options(
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
             output = Output(str(format), str(path), _budget(str(format), limit), problems, pages=pages)
-            output.check_writable()
+            if output.path != "-":
+                from pathlib import Path
+
+                refuse_unwritable(Path(output.path), f"--output {output.path}")
             kwargs["output"] = output
             try:
                 return command(*args, **kwargs)

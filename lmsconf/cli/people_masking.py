@@ -91,8 +91,10 @@ class PeopleMask:
         mask = partial(self._value, is_personal=is_personal)
         if isinstance(value, Enum):
             return value
+        if isinstance(value, Address) and _is_of_people(value.kind):
+            return Address.of(value.kind, self.label(value.name))
         if isinstance(value, Address):
-            return self._address(value)
+            return Address(self.mask_text(value.kind), self.mask_text(value.text))
         if isinstance(value, str):
             return self.mask_text(value)
         if isinstance(value, LastEdit):
@@ -145,11 +147,6 @@ class PeopleMask:
             return type(value)(map(self._hidden, value))
         return value if value is None or isinstance(value, bool) else HIDDEN
 
-    def _address(self, address: Address) -> Address:
-        if _is_of_people(address.kind):
-            return Address.of(address.kind, self.label(address.name))
-        return Address(self.mask_text(address.kind), self.mask_text(address.text))
-
     def _call(self, call: Call) -> Call:
         """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""
         known = self._operations.get(call.operation)
@@ -175,8 +172,7 @@ def _problem(problem: Problem) -> Problem:
     about = _is_of_people((problem.address or "").partition("/")[0])
     if not about and not problem.code.startswith(_ABOUT_PEOPLE):
         return problem
-    hint = None if problem.hint is None else _unquoted(problem.hint)
-    return replace(problem, message=_unquoted(problem.message), hint=hint)
+    return replace(problem, message=_unquoted(problem.message), hint=problem.hint and _unquoted(problem.hint))
 
 
 def _unquoted(text: str) -> str:

@@ -12,10 +12,11 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, CommandEvents, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import PLAN_FORMATS, Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.workspace_options import (
+    CommandEvents,
     apply_command_line,
     events_option,
     load_context_settings,
@@ -135,6 +136,7 @@ def plan(
     from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.files import write_atomically
+    from lmsconf.workspace.reader import add_snapshot_notices
 
     trusted = trusted_parts(trust_project, base)
     if snapshot_file is not None:
@@ -168,11 +170,8 @@ def plan(
         else:
             manifests = load_valid_manifests(settings, events)
             against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
-            planned = _rehearsed if rehearses else _planned
-            made = planned(workspace, manifests, policy, against, snapshot, events)
+            made = (_rehearsed if rehearses else _planned)(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
-            from lmsconf.workspace.reader import add_snapshot_notices
-
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=_command(settings, made, out, additive=additive))
     events.planned(made)

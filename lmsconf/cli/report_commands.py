@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, CommandEvents, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.workspace_options import (
+    CommandEvents,
     events_option,
     load_context_settings,
     load_valid_manifests,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
+from typing import cast
 
 import click
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.render import (
@@ -139,9 +141,6 @@ def history(context: CommandContext, *, address: str, output: Output) -> None:
     output.show(HISTORY_VIEWS, find_history(runs, address))
 
 
-VERIFY, HEAD = "verify", "head"
-
-
 @click.command(cls=Command)
 @click.argument("words", nargs=-1, metavar="[RUN | head | verify DIR]", shell_complete=completes("runs"))
 @click.option("--since", metavar="DATE", help="All runs since this date, such as 2026-01-31 (UTC), in place of RUN.")
@@ -186,7 +185,7 @@ def evidence(
     run.
     """
     given = since or out or people or sign_key
-    verifies = words[:1] == (VERIFY,)
+    verifies = words[:1] == ("verify",)
     refuse_options(
         (
             verifies and (len(words) != 2 or given),
@@ -198,7 +197,7 @@ def evidence(
     )
     if verifies:
         _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
-    elif words == (HEAD,) and not given:
+    elif words == ("head",) and not given:
         _head(context)
     else:
         _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
@@ -227,10 +226,7 @@ def _write(
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, chosen[0])] if since is None else _since(context, since)
     document = write_evidence(runs, out, datetime.now(UTC), mask=None if people else PeopleMask(), since=since, key=key)
-    entries = (
-        [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
-    )
-    report_problems(list(chain_findings(entries)))
+    report_problems(list(chain_findings(cast("list[Mapping[str, Json]]", document["runs"]))))
     masked = "It names people." if people else "People are masked in it."
     signed = "It is not signed." if key is None else f"Signed with {public_key_of(key).keyid}."
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")

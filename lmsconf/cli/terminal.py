@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_NONE: Final = ("", "cat")
-_NOT_RUN: Final = (126, 127)
-"""Exit codes of a shell that cannot run a command."""
 _SECONDS: Final = 5.0
 """How long a pager may take to end after SIGTERM, before it is killed."""
 _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
@@ -38,7 +35,7 @@ _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 def pager_command(environ: Mapping[str, str]) -> str | None:
     """Return the shell command of the pager; None where the variable is empty or says `cat`."""
     chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
-    return None if chosen in _NONE else chosen
+    return None if chosen in ("", "cat") else chosen
 
 
 def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -68,7 +65,7 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         with handle_signal(signal.SIGINT, signal.SIG_IGN):
             if running.stdin is not None:
                 _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
-            return running.wait() not in _NOT_RUN
+            return running.wait() not in (126, 127)  # a shell cannot run the command
     except OSError:
         if running is not None:
             raise

@@ -53,7 +53,6 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _REST: Final = "Options"
 _GLOBAL: Final = "Global options"
-_HELP: Final = "--help"
 _HYPHEN: Final = "\u2011"
 """The hyphen at which no line is broken, until it is written as the usual one."""
 _WIDEST: Final = 80
@@ -286,7 +285,7 @@ def write_options(
 
 
 def _group_of(option: click.Option) -> str:
-    if _HELP in option.opts:
+    if "--help" in option.opts:
         return _GLOBAL
     return next((name for name, options in OPTION_GROUPS.items() if set(options) & set(option.opts)), _REST)
 
@@ -294,22 +293,25 @@ def _group_of(option: click.Option) -> str:
 _MANIFEST_ENDINGS: Final = (".yaml", ".yml", ".json", ".tf")
 _EXTRA: Final = re.compile(r"Got unexpected extra arguments? \((\S+)")
 _ABSENT: Final = "To delete resources, list them under `absent`, then run lmsconf plan and lmsconf apply."
-_CHECK: Final = "Run lmsconf validate."
-_DIFFERENCES: Final = "lmsconf plan shows what would change, lmsconf drift what was changed by hand."
 _LIVE: Final = (
     "There is no state file. lmsconf snapshot FILE saves the live state, lmsconf export writes it as manifests."
 )
-_PEOPLE: Final = "Run lmsconf access EMAIL for a person, or lmsconf audience for a group."
-_REVERT: Final = (
-    "Run lmsconf plan --undo latest --out undo.json, then lmsconf apply undo.json. Revert the manifests too."
-)
 COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("destroy", "delete", "rm", "remove"), _ABSENT),
-    **dict.fromkeys(("lint", "check", "verify"), _CHECK),
-    **dict.fromkeys(("diff", "status", "refresh", "preview"), _DIFFERENCES),
+    **dict.fromkeys(("lint", "check", "verify"), "Run lmsconf validate."),
+    **dict.fromkeys(
+        ("diff", "status", "refresh", "preview"),
+        "lmsconf plan shows what would change, lmsconf drift what was changed by hand.",
+    ),
     **dict.fromkeys(("state", "output", "pull"), _LIVE),
-    **dict.fromkeys(("user", "users", "person", "people", "group", "groups", "members"), _PEOPLE),
-    **dict.fromkeys(("rollback", "revert", "undo"), _REVERT),
+    **dict.fromkeys(
+        ("user", "users", "person", "people", "group", "groups", "members"),
+        "Run lmsconf access EMAIL for a person, or lmsconf audience for a group.",
+    ),
+    **dict.fromkeys(
+        ("rollback", "revert", "undo"),
+        "Run lmsconf plan --undo latest --out undo.json, then lmsconf apply undo.json. Revert the manifests too.",
+    ),
     **dict.fromkeys(("get", "list", "describe", "ls"), f"For one request, run lmsconf api GET PATH. {_LIVE}"),
     **dict.fromkeys(("deploy", "push", "sync", "up"), "Run lmsconf plan, then lmsconf apply."),
     **dict.fromkeys(

@@ -81,9 +81,9 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
     from lmsconf.render.resource_wording import kind_plural
 
-    lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
-    for kind, why in lacking.items():
-        write_stderr(f"Not all of {kind_plural(kind)} is in it: {why}.")
+    for kind, listing in state.listings.items():
+        if listing.incomplete is not None:
+            write_stderr(f"Not all of {kind_plural(kind)} is in it: {listing.incomplete}.")
 
 
 def _sound(settings: Settings) -> Manifests | None:
@@ -149,11 +149,10 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     return locks[0]
 
 
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-
-
 @click.command(cls=Command)
-@click.argument("method", metavar="METHOD", type=click.Choice(_METHODS, case_sensitive=False))
+@click.argument(
+    "method", metavar="METHOD", type=click.Choice(("GET", "POST", "PUT", "PATCH", "DELETE"), case_sensitive=False)
+)
 @click.argument("path")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
@@ -212,9 +211,6 @@ def _body(text: bytes) -> Json:
         ) from error
 
 
-_MOST_USERS = 2
-
-
 @click.command(cls=Command)
 @click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
 @click.option(
@@ -264,7 +260,7 @@ def doctor(
             "Add --probe, or remove them.",
         ),
         (
-            len(people) != len(emails) or len(emails) > _MOST_USERS,
+            len(people) != len(emails) or len(emails) > 2,
             "--user takes two different people at most",
             "Name one or two people.",
         ),

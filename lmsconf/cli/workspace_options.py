@@ -5,32 +5,31 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import click
 from msgspec.structs import replace
 
 from lmsconf.cli import INTERRUPTED, interrupt_exit_code
 from lmsconf.cli.command import FiniteRange, completes
-from lmsconf.cli.context import NO_EVENTS, CommandContext, CommandEvents, is_given, refuse_options
-from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
+from lmsconf.cli.context import CommandContext, is_given, refuse_options
+from lmsconf.cli.output import P
+from lmsconf.cli.output_streams import Value, can_ask, masks_people, show_progress, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.api.client import Exchange
+    from lmsconf.cli.event_writer import EventWriter
     from lmsconf.model.calls import Report, RunProgress
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 
-
-P = ParamSpec("P")
-Value = TypeVar("Value")
 
 _KEY_BYTES: Final = 32
 _MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
@@ -86,6 +85,23 @@ trust_project = click.option(
     shell_complete=completes("trusted_parts"),
     help="With --base: trust a changed url, token, command or dialect of the project file; separated by commas.",
 )
+
+
+CommandEvents: TypeAlias = "EventWriter"
+"""What a command records while it runs; without `--events` nothing."""
+
+
+class _NoEvents:
+    """The events of a command without `--events`: nothing is recorded."""
+
+    def phase(self, label: str) -> AbstractContextManager[Report]:
+        return nullcontext(lambda progress: None)
+
+    def __getattr__(self, event: str) -> Callable[..., None]:
+        return lambda *values: None
+
+
+NO_EVENTS = cast("CommandEvents", _NoEvents())
 
 
 def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
@@ -246,23 +262,16 @@ def load_snapshot(file: Path) -> Snapshot:
     return load_saved(file, loads, "--snapshot takes a saved snapshot")
 
 
-_PAGING: Final = ("skip", "limit")
-_VALUE: Final = re.compile(r"([^&=]+)=([^&]*)")
-
-
 def log_request(exchange: Exchange) -> None:
-    """Write a line for one attempt of a request."""
+    """Write a line for one attempt of a request: time of day, request, status, duration, and a number above 1."""
+    from lmsconf.model.time_formats import format_utc
     from lmsconf.support.secrets import redact_secrets
 
-    write_stderr(redact_secrets(_line(exchange, datetime.now(UTC))))
-
-
-def _line(exchange: Exchange, now: datetime) -> str:
-    """Return time of day, request, status and duration; from the second attempt on, its number."""
     outcome = f"no response: {exchange.failure}" if exchange.status is None else str(exchange.status)
     attempt = "" if exchange.attempt == 1 else f", attempt {exchange.attempt}"
-    time = now.isoformat(timespec="milliseconds").partition("T")[2].replace("+00:00", "Z")
-    return f"{time} {exchange.method} {_target(exchange)} {outcome} ({exchange.seconds * 1000:,.0f} ms{attempt})"
+    time = format_utc(datetime.now(UTC), "milliseconds").partition("T")[2]
+    spent = f"{exchange.seconds * 1000:,.0f} ms{attempt}"
+    write_stderr(redact_secrets(f"{time} {exchange.method} {_target(exchange)} {outcome} ({spent})"))
 
 
 def _target(exchange: Exchange) -> str:
@@ -271,7 +280,7 @@ def _target(exchange: Exchange) -> str:
     if masks_people():
         from lmsconf.cli.people_masking import HIDDEN
 
-        query = _VALUE.sub(lambda pair: pair[0] if pair[1] in _PAGING else f"{pair[1]}={HIDDEN}", query)
+        query = re.sub(r"(?<![^&])(?!skip=|limit=)([^&=]+)=[^&]*", rf"\1={HIDDEN}", query)
     return f"{exchange.path}?{query}" if query else exchange.path
 
 

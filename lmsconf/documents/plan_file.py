@@ -42,7 +42,6 @@ from lmsconf.model.plan import (
 from lmsconf.model.problem_codes import Blocker, blockers
 
 FORMAT = "lmsconf.plan/1"
-_SIGN = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
 
 
 def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
@@ -85,7 +84,8 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         )
     verify_seal(document)
     if signing_key is not None:
-        verify_signature(document, signing_key, "plan file", _SIGN)
+        hint = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
+        verify_signature(document, signing_key, "plan file", hint)
     signed = {key: document[key] for key in ("hmac",) if key in document}
     return read_back(
         lambda: _plan(document),
@@ -220,7 +220,6 @@ def _with_problems_and_bodies(plan: Plan) -> Plan:
 
 PAIRS = "$pairs"
 """Marks an object with keys that are ids not known yet: `{"$pairs": [[key, value], …]}`."""
-_OURS = frozenset({"$ref", PAIRS})
 
 
 def summary_json(plan: Plan) -> Json:
@@ -241,7 +240,7 @@ def request_body_json(body: object) -> Json:
         whole: dict[str, Json] = {"$ref": str(body.address)}
         return whole if body.part is None else {**whole, "choice": body.part}
     if isinstance(body, dict):
-        if not body.keys().isdisjoint(_OURS):
+        if not body.keys().isdisjoint(("$ref", PAIRS)):
             raise ValueError("a request body may not have a key $ref or $pairs")
         if any(isinstance(key, Ref) for key in body):
             return {PAIRS: [[request_body_json(key), request_body_json(value)] for key, value in body.items()]}

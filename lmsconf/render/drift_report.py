@@ -72,9 +72,8 @@ def findings_by_state(drift: DriftReport) -> Iterator[tuple[DriftState, str, Seq
 
 def finding_headline(finding: DriftFinding) -> str:
     """`group/Coaches has drifted`."""
-    if finding.cause is DriftCause.NOT_APPLIED:
-        return f"{resource_title(finding.address)} {TO_COME[finding.state]}"
-    return f"{resource_title(finding.address)} {IS[finding.state]}"
+    words = TO_COME if finding.cause is DriftCause.NOT_APPLIED else IS
+    return f"{resource_title(finding.address)} {words[finding.state]}"
 
 
 def cause_sentences(finding: DriftFinding) -> Iterator[str]:
@@ -120,13 +119,13 @@ def key_sentence(key: KeyChange) -> str:
 def _key_line(key: KeyChange) -> str:
     """Return a key in one line, with the first items of a list."""
     parts = (("missing", key.removed), ("extra", key.added))
-    lists = [f"{verb}: {_first(items)}" for verb, items in parts if key.is_list and items]
+    lists = [
+        f"{verb}: {', '.join(items[:MAX_SHOWN_ITEMS])}"
+        + (f", … and {len(items) - MAX_SHOWN_ITEMS:,} more" if len(items) > MAX_SHOWN_ITEMS else "")
+        for verb, items in parts
+        if key.is_list and items
+    ]
     return f"{key_sentence(key)} ({'; '.join(lists)})" if lists else key_sentence(key)
-
-
-def _first(items: Sequence[str]) -> str:
-    hidden = len(items) - MAX_SHOWN_ITEMS
-    return ", ".join([*items[:MAX_SHOWN_ITEMS], *([f"… and {hidden:,} more"] if hidden > 0 else [])])
 
 
 def finding_details(finding: DriftFinding) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -29,7 +29,6 @@ _CONTENT_COLUMNS: Final = {
     "window": "window changed",
     "shortened": "shortened",
 }
-_ALWAYS_SHOWN: Final = ("before", "after", "gain", "lose")
 _GROUP_COLUMNS: Final = {"before": "before", "after": "after", "join": "join", "leave": "leave"}
 _MOST_CAUSES: Final = 20
 _STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
@@ -65,8 +64,14 @@ class EffectsTable(Struct, frozen=True, kw_only=True):
 def content_table(effects: Effects) -> EffectsTable:
     """Return the contents whose access changes, losses first. A column of zeros alone is left out."""
     contents = sort_contents(effects.contents)
-    counted = [_numbers(content) for content in contents]
-    columns = [name for name in _CONTENT_COLUMNS if name in _ALWAYS_SHOWN or any(numbers[name] for numbers in counted)]
+    counted: list[Mapping[str, int | None]] = [
+        {"before": one.before, "after": one.after, "keep": one.keep, **asdict(one.counts)} for one in contents
+    ]
+    columns = [
+        name
+        for name in _CONTENT_COLUMNS
+        if name in ("before", "after", "gain", "lose") or any(numbers[name] for numbers in counted)
+    ]
     return EffectsTable(
         headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
         rows=[
@@ -75,11 +80,6 @@ def content_table(effects: Effects) -> EffectsTable:
         ],
         nouns=("content", "contents"),
     )
-
-
-def _numbers(content: ContentEffects) -> Mapping[str, int | None]:
-    """Return column → number: before, after, and the counts of people."""
-    return {"before": content.before, "after": content.after, "keep": content.keep, **asdict(content.counts)}
 
 
 def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> EffectsRow:
@@ -123,7 +123,15 @@ def group_table(effects: Effects) -> EffectsTable:
     """Return the groups whose members change, those with the most who leave first."""
     return EffectsTable(
         headings=tuple(_GROUP_COLUMNS.values()),
-        rows=[_group_row(group) for group in _most_changed(effects.groups)],
+        rows=[
+            EffectsRow(
+                title=resource_title(group.address),
+                address=group.address,
+                cells=tuple(format_count(getattr(group, column)) for column in _GROUP_COLUMNS),
+                is_estimate=group.basis is Basis.ESTIMATE,
+            )
+            for group in _most_changed(effects.groups)
+        ],
         nouns=GROUP_NOUNS,
     )
 
@@ -132,32 +140,27 @@ def _most_changed(groups: Sequence[GroupEffects]) -> list[GroupEffects]:
     return sorted(groups, key=lambda group: (-(group.leave or 0), -(group.join or 0), group.address))
 
 
-def _group_row(group: GroupEffects) -> EffectsRow:
-    cells = tuple(format_count(getattr(group, column)) for column in _GROUP_COLUMNS)
-    return EffectsRow(
-        title=resource_title(group.address),
-        address=group.address,
-        cells=cells,
-        is_estimate=group.basis is Basis.ESTIMATE,
-    )
-
-
 _MATRIX_GROUPS: Final = 20
 _MATRIX_CONTENTS: Final = 40
 
 
-MatrixRow: TypeAlias = "tuple[ContentEffects, Sequence[CauseCount | None]]"
-"""A content, and for each group how many people lose and gain it through that group."""
-
-
-def audience_matrix(effects: Effects) -> tuple[Sequence[GroupEffects], Sequence[MatrixRow], bool] | None:
+def audience_matrix(
+    effects: Effects,
+) -> tuple[Sequence[GroupEffects], Sequence[tuple[ContentEffects, Sequence[CauseCount | None]]], bool] | None:
     """Return which contents people lose and gain through which groups: the groups, and a row for each content.
 
+    A row has for each group how many people lose and gain the content through that group.
     Also whether that is all, and not only the groups and contents with the most changes. None for fewer than two
     groups.
     """
     contents = sort_contents(effects.contents)
-    cells = _matrix_cells(contents, effects)
+    changed = {group.address for group in effects.groups}
+    cells = {
+        (row, cause.address): cause
+        for row, content in enumerate(contents)
+        for cause in content.causes
+        if cause.address in changed and (cause.lose or cause.gain)
+    }
     through = {address for _, address in cells}
     groups = [group for group in _most_changed(effects.groups) if group.address in through][:_MATRIX_GROUPS]
     if len(groups) < 2:
@@ -167,14 +170,3 @@ def audience_matrix(effects: Effects) -> tuple[Sequence[GroupEffects], Sequence[
     rows = shown[:_MATRIX_CONTENTS]
     cells_of = [(contents[row], [cells.get((row, address)) for address in columns]) for row in rows]
     return groups, cells_of, through == {*columns} and rows == shown
-
-
-def _matrix_cells(contents: Sequence[ContentEffects], effects: Effects) -> dict[tuple[int, Address], CauseCount]:
-    """Return (position of a content, group) → how many lose and gain it through the group."""
-    groups = {group.address for group in effects.groups}
-    return {
-        (row, cause.address): cause
-        for row, content in enumerate(contents)
-        for cause in content.causes
-        if cause.address in groups and (cause.lose or cause.gain)
-    }

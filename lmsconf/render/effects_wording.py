@@ -17,13 +17,11 @@ from msgspec import Struct
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import (
-    AccessChange,
     AccessCounts,
     Basis,
     CauseCount,
     ContentEffects,
     Effects,
-    PersonEffect,
     PredictedTotals,
 )
 from lmsconf.model.plan import Change, Plan, total_taken
@@ -156,26 +154,13 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     if effects.basis is Basis.OFF:
         return
     heading = _REASONS_HEADINGS.get(effects.basis, "Not known")
-    reasons = [_limited(reason) for reason in effects.reasons[:_MOST_REASONS]]
+    cut = (one if len(one) <= _REASON_SIZE else f"{one[:_REASON_SIZE]}…" for one in effects.reasons[:_MOST_REASONS])
+    reasons = [one.rstrip(".") for one in cut]
     more = len(effects.reasons) - _MOST_REASONS
     if reasons:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
     if effects.contents or effects.people.any:
         yield " ".join(filter(None, (NOT_COUNTED, _calibrated(effects))))
-
-
-_ACCESS_CHANGES: Final = {
-    AccessChange.GAIN: "gains",
-    AccessChange.LOSE: "loses",
-    AccessChange.TO_MANDATORY: "becomes mandatory",
-    AccessChange.TO_OPTIONAL: "becomes optional",
-    AccessChange.WINDOW: "window changes",
-}
-
-
-def access_change(row: PersonEffect) -> str:
-    """`window changes, cut short`: what changes for one person."""
-    return f"{_ACCESS_CHANGES[row.change]}{', cut short' if row.shortened else ''}"
 
 
 def access(word: str, start: str | None, finish: str | None) -> str:
@@ -189,11 +174,6 @@ _REASONS_HEADINGS: Final = {
     Basis.UNKNOWN: "Why numbers are not known",
 }
 _REASON_SIZE: Final = 300
-
-
-def _limited(reason: str) -> str:
-    text = reason if len(reason) <= _REASON_SIZE else f"{reason[:_REASON_SIZE]}…"
-    return text.rstrip(".")
 
 
 def _calibrated(effects: Effects) -> str:
@@ -324,16 +304,13 @@ def loss_details(content: ContentEffects) -> str:
     else:
         states = (*_PROGRESS, *(state for state in progress if state not in _PROGRESS))
         numbers = [(state, progress[state]) for state in states if progress.get(state)]
-        clauses = [_state_clause(state, number, lose == 1) for state, number in numbers]
+        clauses = [
+            # Of a single person only the state.
+            state.replace("_", " ") if lose == 1 else f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
+            for state, number in numbers
+        ]
         clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
     return ", ".join([*clauses, *_certificates(content)])
-
-
-def _state_clause(state: str, number: int, is_only: bool) -> str:
-    """`12 are in progress`; of a single person `in progress`."""
-    if is_only:
-        return state.replace("_", " ")
-    return f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
 
 
 def _certificates(content: ContentEffects) -> Iterator[str]:
@@ -355,18 +332,16 @@ def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
     chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
     listed = [cause_phrase(cause, content, places) for cause in chosen]
     more = len(content.causes) - len(chosen)
-    parts: list[str] = ["Cause: " if len(content.causes) == 1 else "Causes: "]
-    for position, phrase in enumerate(listed):
-        parts.extend(("; ", *phrase) if position else phrase)
-    parts.append(f"; and {more:,} more." if more > 0 else ".")
-    return tuple(parts)
+    joined = [part for phrase in listed for part in ("; ", *phrase)][1:]
+    end = f"; and {more:,} more." if more > 0 else "."
+    return ("Cause: " if len(content.causes) == 1 else "Causes: ", *joined, end)
 
 
 def cause_phrase(cause: CauseCount, content: ContentEffects, places: CausePlaces) -> Phrase:
     """`smart_group/Sales Nordics, manifests/groups.yaml:16 (38 lose)`; no count if it is the only cause."""
     counted = "" if len(content.causes) == 1 else cause_counts(cause)
-    place = places.get(cause.address, ())
-    return (CodeText(resource_title(cause.address)), *place, *((f": {counted}",) if counted else ()))
+    counts = (f": {counted}",) if counted else ()
+    return (CodeText(resource_title(cause.address)), *places.get(cause.address, ()), *counts)
 
 
 def cause_counts(cause: CauseCount) -> str:

@@ -85,7 +85,7 @@ def markdown_fence(text: str, language: str = "") -> str:
 def escape_html(text: str) -> str:
     """Escape text for HTML or XML: element content or a quoted attribute value."""
     escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], escape_invisible(text))
-    return _COMMAND.sub(_reference_instead, escaped)
+    return _COMMAND.sub(lambda match: _uncommanded(match, "&#x", ";"), escaped)
 
 
 def csv_cell(text: str) -> str:
@@ -99,10 +99,6 @@ def csv_cell(text: str) -> str:
 def _uncommanded(match: re.Match[str], opens: str, closes: str = "") -> str:
     """Return the character that starts a workflow command as a numeric escape."""
     return f"{match['blank'] or ''}{opens}{ord(match[0][-1]):x}{closes}"
-
-
-def _reference_instead(match: re.Match[str]) -> str:
-    return _uncommanded(match, "&#x", ";")
 
 
 def _harmless(match: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from statistics import fmean
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -18,14 +19,18 @@ from lmsconf.model.plan import Plan
 from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import count_kind, count_noun
 
-_BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
-"""Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box."""
-
 
 def _graph_text(template: str, network: DependencyGraph) -> str:
     """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
-    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
-    return template_text(template, network=network, ids=ids, brackets=_BRACKETS, escaped=_mermaid, quoted=_dot)
+    return template_text(
+        template,
+        network=network,
+        ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
+        # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
+        brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
+        escaped=_mermaid,
+        quoted=lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
+    )
 
 
 GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
@@ -38,11 +43,6 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
 def _mermaid(text: str) -> str:
     """Escape a quoted Mermaid label: quotes, HTML and Markdown characters become numeric entities."""
     return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in escape_invisible(text))
-
-
-def _dot(text: str) -> str:
-    """Return a quoted DOT string."""
-    return '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 MAX_NODES = 300
@@ -107,11 +107,16 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
     """
     for grain, nodes in _grains(plan, calls, anchors):
         waits = _waits(plan.calls, nodes)
-        linked = _linked(waits)
+        needed = set().union(*waits.values())
+        linked = {node: needs for node, needs in waits.items() if needs or node in needed}
         caption = _caption(grain, len(linked), len(waits) - len(linked))
         if len(linked) <= MAX_NODES:
             break
-    places = _places(_layers(linked))
+    places = {
+        box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
+        for layer, boxes in enumerate(_layers(linked))
+        for row, box in enumerate(boxes)
+    }
     order = {node: position for position, node in enumerate(linked)}
     return Drawing(
         caption=caption,
@@ -172,12 +177,6 @@ def _waits(calls: Iterable[Call], nodes: Mapping[str, GraphNode]) -> Waits:
     return waits
 
 
-def _linked(waits: Waits) -> Waits:
-    """Return the graph without isolated nodes."""
-    needed = set().union(*waits.values())
-    return {node: needs for node, needs in waits.items() if needs or node in needed}
-
-
 def _layers(waits: Waits) -> Sequence[Sequence[GraphNode]]:
     """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
 
@@ -192,18 +191,6 @@ def _layers(waits: Waits) -> Sequence[Sequence[GraphNode]]:
     rows: dict[GraphNode, float] = {}
     ordered = [layers[number] for number in sorted(layers)]
     for layer in ordered:
-        layer.sort(key=lambda node: _middle([rows[need] for need in waits[node] if need in rows]))
+        layer.sort(key=lambda node: fmean([rows[need] for need in waits[node] if need in rows] or [0.0]))
         rows.update((node, place) for place, node in enumerate(layer))
     return ordered
-
-
-def _middle(rows: Sequence[float]) -> float:
-    return sum(rows) / len(rows) if rows else 0.0
-
-
-def _places(layers: Sequence[Sequence[GraphNode]]) -> Mapping[GraphNode, tuple[int, int]]:
-    return {
-        box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
-        for layer, boxes in enumerate(layers)
-        for row, box in enumerate(boxes)
-    }

@@ -45,7 +45,7 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
             case "blank":
                 lines += [""] if lines and lines[-1] else []
             case "heading":
-                lines += [_bold(line) for line in block] if bold else block
+                lines += [f"\x1b[1m{line.lstrip('#').strip()}\x1b[0m" for line in block] if bold else block
             case _:
                 lines += _prose(block, width)
     return "\n".join(lines).strip("\n") + "\n"
@@ -66,10 +66,6 @@ def _kind(line: str) -> str:
     if line.startswith("|"):
         return "table"
     return "heading" if line.startswith("#") else "prose"
-
-
-def _bold(heading: str) -> str:
-    return f"\x1b[1m{heading.lstrip('#').strip()}\x1b[0m"
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -137,7 +133,6 @@ def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
 
 
 _WIDTH: Final = 96
-EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
 
 
 def explain_text(explanation: KeyExplanation) -> str:
@@ -167,7 +162,7 @@ def _key(key: ExplainedKey, wide: int) -> Iterator[str]:
 def explain_json(explanation: KeyExplanation) -> str:
     """Return the same as the JSON document `lmsconf.explain/1`."""
     return render_json(
-        {"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", msgspec.to_builtins(explanation))}
+        {"format": "lmsconf.explain/1", "tool": TOOL, **cast("dict[str, Json]", msgspec.to_builtins(explanation))}
     )
 
 

@@ -14,7 +14,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import SourceLocation
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.fleet import FleetAction, FleetReport
+from lmsconf.model.fleet import FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
@@ -177,22 +177,13 @@ def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
             yield _DRIFT_COLOURS[state], drift.count(state), COUNTED[state]
 
 
-_FLEET_TITLES: Final = {
-    FleetAction.VALIDATE: "Validation of",
-    FleetAction.PLAN: "Plan of",
-    FleetAction.DRIFT: "Drift of",
-    FleetAction.TEST: "Tests of",
-    FleetAction.APPLY: "Apply to",
-}
-
-
 def fleet_html(report: FleetReport) -> str:
     """Render the results of a fleet as an HTML page: failures first, then the changes that workspaces share."""
     entries = report.index.entries
     return html_page(
         "fleet.html.j2",
         report=report,
-        heading=f"{_FLEET_TITLES[report.index.action]} {count_noun(len(entries), 'workspace')}",
+        noun=count_noun(len(entries), "workspace"),
         rows=_first_rows(_shared(report), _ACTIONS),
         entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
     )

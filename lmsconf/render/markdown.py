@@ -20,7 +20,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.drift import DriftFinding, DriftReport
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
@@ -148,7 +148,6 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
         for one in plan.let_go
     ]
-    left_out = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
     sections = [
         *_effects_sections(plan, limit),
         *_problems([problem for problem in plan.problems if problem.is_error]),
@@ -157,7 +156,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         *_if_any(abandoned_heading(plan), let_go),
         *_problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk.safe),
-        *_if_any(left_out, map(_address, plan.left_out), folded=limit.folds),
+        *_if_any(plan_wording.left_out_heading(plan), map(_address, plan.left_out), folded=limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
     foot = _plan("foot", plan, digest, apply_command(plan, digest))
@@ -230,7 +229,7 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
     ]
     about = [
         *plan_wording.rehearsal_sentences(plan, rehearsal),
-        *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in plan_wording.group_lines(rehearsal)),
+        *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
     assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
     yield from _if_any(plan_wording.FAILED_HEADING, failed)
@@ -272,14 +271,11 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
         folded = risk.safe and limit.folds
-        for alike in _kinds(group) if folded else [group]:
+        kinds = dict.fromkeys(change.address.kind for change in group)
+        by_kind = [[change for change in group if change.address.kind == kind] for kind in kinds]
+        for alike in by_kind if folded else [group]:
             entries = [_change(change, limit) for change in alike]
             yield risk, Section(before + risk_heading(risk, alike), entries, folded)
-
-
-def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    for kind in dict.fromkeys(change.address.kind for change in changes):
-        yield [change for change in changes if change.address.kind == kind]
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
@@ -326,7 +322,15 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     sections = [
         *_problems([problem for problem in problems if problem.is_error]),
         *(
-            Section(heading, [_finding(finding, limit) for _, finding in group])
+            Section(
+                heading,
+                [
+                    _entry(
+                        one.address, partial(_drift, "finding_row", one), partial(_drift, "finding", one, limit.folds)
+                    )
+                    for _, one in group
+                ],
+            )
             for _, heading, group in findings_by_state(drift)
         ),
         *_problems([problem for problem in problems if not problem.is_error]),
@@ -341,11 +345,6 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def _line(address: Address, text: str) -> Entry:
     """Return the entry of a resource of which one line is shown."""
     return Entry(kind_nouns(address.kind), [partial(_parts, "line", text)])
-
-
-def _finding(finding: DriftFinding, limit: SizeLimit) -> Entry:
-    whole = partial(_drift, "finding", finding, limit.folds)
-    return _entry(finding.address, partial(_drift, "finding_row", finding), whole)
 
 
 def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -369,7 +368,6 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
 
 
 _WORKSPACES: Final = ("workspace", "workspaces")
-_SHOWN_NAMES: Final = 10
 
 
 def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
@@ -377,7 +375,7 @@ def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
     changes = [_change(change, limit) for change in (shared.changes[:1] if shared.one_each else shared.changes)]
     names = partial(_fleet, "workspaces", shared.workspaces, shared.changes if shared.one_each else (), limit.folds)
     # All names have room only once the changes are in full.
-    variants = [partial(names, _SHOWN_NAMES)] * len(changes[0].variants) + [partial(names, None)]
+    variants = [partial(names, 10)] * len(changes[0].variants) + [partial(names, None)]
     workspaces = Entry(("list of workspaces", "lists of workspaces"), variants)
     entries = [*changes, workspaces] if shared.one_each else [workspaces, *changes]
     return Section(shared_headline(shared, total), entries)

@@ -20,6 +20,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -35,7 +36,6 @@ from lmsconf.model.access import (
     AudienceReport,
     HeldContent,
     PersonAccess,
-    RouteSide,
 )
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
@@ -91,7 +91,7 @@ def drift_junit(drift: DriftReport) -> str:
 def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
     """Yield a case for each finding, each difference that does not count, and each error."""
     for finding in drift.findings:
-        details = (*_place(finding.source), *drift_report.finding_details(finding))
+        details = (finding.source, *drift_report.finding_details(finding))
         message = drift_report.finding_headline(finding)
         yield _case(drift, finding.address, "failure", message, *details, type=finding.state.value)
     # The schemas allow no attribute but `message` on `skipped`.
@@ -104,27 +104,25 @@ def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
-            yield _error(drift, problem, declared.get(problem.address or "", Address(REST, "")))
-
-
-def _error(drift: DriftReport, problem: Problem, at: Address) -> tuple[Address, Case]:
-    details = (*_place(problem.source), *filter(None, [problem.hint]))
-    name = problem.code if at.kind == REST else ""
-    return _case(drift, at, "error", format_problem(problem), *details, name=name, type=problem.code)
+            at = declared.get(problem.address or "", Address(REST, ""))
+            name, details = problem.code if at.kind == REST else "", (problem.source, problem.hint)
+            yield _case(drift, at, "error", format_problem(problem), *details, name=name, type=problem.code)
 
 
 def _case(
-    drift: DriftReport, address: Address, outcome: str | None, message: str, *details: str, name: str = "", **type: str
+    drift: DriftReport,
+    address: Address,
+    outcome: str | None,
+    message: str,
+    *details: object,
+    name: str = "",
+    **type: str,
 ) -> tuple[Address, Case]:
     title = name or resource_title(address)
     about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
     # Keep the line breaks of a hint; those inside names are escaped already.
-    lines = [line for paragraph in details for line in paragraph.split("\n")]
+    lines = [line for paragraph in details if paragraph for line in str(paragraph).split("\n")]
     return address, Case(about, outcome, {**type, "message": message}, lines)
-
-
-def _place(source: SourceLocation | None) -> list[str]:
-    return [] if source is None else [str(source)]
 
 
 def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) -> dict[str, str]:
@@ -147,8 +145,6 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) ->
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
-_DATA: Final = re.compile(r"[%\r\n]")
-_PROPERTY: Final = re.compile(r"[%\r\n:,]")
 
 
 def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
@@ -164,17 +160,16 @@ def problems_github(shown: Plan | Sequence[Problem]) -> str:
 def _annotation(problem: Problem) -> str:
     where = problem.source
     place = {} if where is None else {"file": where.file, "line": str(where.line), "col": str(where.column)}
-    properties = ",".join(
-        f"{key}={_escaped(_PROPERTY, value)}" for key, value in {**place, "title": problem.code}.items()
-    )
+    every = {**place, "title": problem.code}.items()
+    properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
     message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
-    lines = [_escaped(_DATA, text) for text in (message, problem.hint) if text]
+    lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
     return f"::{_COMMANDS[problem.severity]} {properties}::{'%0A'.join(lines)}"
 
 
-def _escaped(active: re.Pattern[str], text: str) -> str:
-    """Escape text so that it cannot end the workflow command or start another."""
-    return active.sub(lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))
+def _escaped(active: str, text: str) -> str:
+    """Escape text so that it cannot end the workflow command or start another. active: a pattern of what does."""
+    return re.sub(active, lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))
 
 
 _SEVERITIES: Final = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
@@ -188,20 +183,17 @@ def problems_codequality(shown: Plan | Sequence[Problem]) -> str:
         # Without the line, so that GitLab knows the finding again after other lines have changed.
         place = problem.source or PROJECT
         content = sha256([place.file, problem.address, problem.message, problem.code])
-        findings.append(_finding(problem, sha256([content, seen[content]])))
+        findings.append(
+            {
+                "description": _problem_text(problem),
+                "check_name": problem.code,
+                "fingerprint": sha256([content, seen[content]]),
+                "severity": _SEVERITIES[problem.severity],
+                "location": {"path": escape_terminal(place.file), "lines": {"begin": place.line or 1}},
+            }
+        )
         seen[content] += 1
     return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
-
-
-def _finding(problem: Problem, fingerprint: str) -> Json:
-    place = problem.source or PROJECT
-    return {
-        "description": _problem_text(problem),
-        "check_name": problem.code,
-        "fingerprint": fingerprint,
-        "severity": _SEVERITIES[problem.severity],
-        "location": {"path": escape_terminal(place.file), "lines": {"begin": place.line or 1}},
-    }
 
 
 def problems_sarif(shown: Plan | Sequence[Problem]) -> str:
@@ -212,22 +204,9 @@ def problems_sarif(shown: Plan | Sequence[Problem]) -> str:
     return _sarif(problems=problems, analysis=analysis, workspace=workspace, codes=codes, lints=RULES, drift=None)
 
 
-_LEVELS: Final = {
-    DriftState.CHANGED: "warning",
-    DriftState.MISSING: "warning",
-    DriftState.RENAMED: "warning",
-    DriftState.UNDECLARED: "warning",
-    DriftState.UNMANAGED: "note",
-}
-
-
 def drift_sarif(drift: DriftReport) -> str:
     """Return the report as SARIF with one run and a rule per state."""
-    return _sarif(drift=drift, states=list(DriftState), levels=_LEVELS, rule_id=_rule_id)
-
-
-def _rule_id(state: DriftState) -> str:
-    return f"drift/{state.value.replace('_', '-')}"
+    return _sarif(drift=drift, states=list(DriftState))
 
 
 def _sarif(**values: object) -> str:
@@ -238,7 +217,8 @@ def _sarif(**values: object) -> str:
         "sarif.json.j2",
         version=__version__,
         PROJECT=PROJECT,
-        uri=_uri,
+        # File names may contain undecodable bytes (surrogates).
+        uri=partial(quote, errors="surrogatepass"),
         sha256=sha256,
         escape_terminal=escape_terminal,
         problem_text=_problem_text,
@@ -246,11 +226,6 @@ def _sarif(**values: object) -> str:
         **values,
     )
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-def _uri(path: str) -> str:
-    """Percent-encode a path for a URI; file names may contain undecodable bytes (surrogates)."""
-    return quote(path, errors="surrogatepass")
 
 
 def _lines_text(lines: Iterable[str]) -> str:
@@ -265,17 +240,20 @@ def _problem_text(problem: Problem) -> str:
 
 def audience_text(report: AudienceReport) -> str:
     """Render who is in an audience: numbers, counts by answer, and the members if they were asked for."""
-    return terminal_text("audience.txt.j2", report=report, count_people=count_people, answers=_answers(report))
+    return terminal_text(
+        "audience.txt.j2",
+        report=report,
+        count_people=count_people,
+        answers=() if report.by is None else _answers(report, report.by),
+    )
 
 
-def _answers(report: AudienceReport) -> Iterable[str]:
+def _answers(report: AudienceReport, by: str) -> Iterable[str]:
     """Return a table of answers: now and after the plan."""
-    if report.by is None:
-        return ()
     words = {AnswerState.NONE: "no answer", AnswerState.UNKNOWN: NOT_KNOWN}
     names = (words[one.state] if one.choice is None else quote_if_ambiguous(one.choice) for one in report.answers)
     columns = [
-        [report.by, *names],
+        [by, *names],
         ["now", *(format_count(one.before) for one in report.answers)],
         ["after the plan", *(format_count(one.after) for one in report.answers)],
     ]
@@ -306,16 +284,16 @@ def _access_rows(report: PersonAccess) -> Iterator[Sequence[object]]:
     for content in report.contents:
         about = (report.email, content.content, content.id, content.change, *_held_cells(content.before))
         for route in content.routes:
-            sides = (value for side in (route.before, route.after) for value in _side_cells(side))
+            sides = (
+                value
+                for side in (route.before, route.after)
+                for value in (None if side is None else getattr(side, name) for name in _SIDE)
+            )
             yield (*about, *_held_cells(content.after), str(route.address), str(route.audience), *sides)
 
 
 def _held_cells(held: HeldContent | None) -> tuple[str | None, str | None, str | None]:
     return (None, None, None) if held is None else (held.word, held.start, held.finish)
-
-
-def _side_cells(side: RouteSide | None) -> Iterator[object]:
-    return (None if side is None else getattr(side, name) for name in _SIDE)
 
 
 def audience_csv(report: AudienceReport) -> str:

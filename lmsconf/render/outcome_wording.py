@@ -79,7 +79,9 @@ def verification_result(report: ApplyReport) -> str:
             return "Nothing was sent, and the workspace was not read back."
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if verified.scope is VerifyMode.TOUCHED:
-        return " ".join(filter(None, (_touched(report), verified.reason)))
+        planned = f"The {count_noun(verified.resources, 'resource')} of this plan {is_or_are(verified.resources)}"
+        result = "as planned." if report.converged else f"not all as planned: {_unlike(report)}."
+        return " ".join(filter(None, (planned, result, verified.reason)))
     looked_at = "the scope of this plan" if verified.partial else "the workspace"
     if not report.converged:
         return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
@@ -90,18 +92,10 @@ def verification_result(report: ApplyReport) -> str:
     return f"{begin}: {looked_at} matches the manifests{skipped_people_clause(verified.skipped)}."
 
 
-def _touched(report: ApplyReport) -> str:
-    """Return the result for `--verify touched`, which reads back only the plan's resources."""
-    number = report.verified.resources
-    planned = f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)}"
-    return f"{planned} as planned." if report.converged else f"{planned} not all as planned: {_unlike(report)}."
-
-
 def other_changes_heading(report: ApplyReport) -> str:
     """Return the heading of the remaining differences in resources that the plan did not change."""
-    if report.verified.scope is VerifyMode.TOUCHED:
-        return "Not part of this plan, but now conflicts with it:"
-    return "Not part of this plan, but drifted:"
+    is_touched = report.verified.scope is VerifyMode.TOUCHED
+    return f"Not part of this plan, but {'now conflicts with it' if is_touched else 'drifted'}:"
 
 
 REMAINING_CHANGES_HEADING = "A new plan would still make these changes:"
@@ -154,8 +148,6 @@ _FAILURES = {
 
 SHOWN_ERRORS: Final = 3
 """How many errors of a workspace are shown; the others are counted."""
-_BEGUN: Final = (ExitCode.PARTIAL, *INTERRUPTIONS)
-"""What may have sent calls that no result counts."""
 
 
 def fleet_headline(report: FleetReport) -> str:
@@ -164,24 +156,21 @@ def fleet_headline(report: FleetReport) -> str:
     changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
     failed = len(index.failed)
     waiting = sum(entry.was_not_attempted for entry in entries)
-    match index.action:
-        case FleetAction.PLAN:
-            result = f"{changed:,} with changes, {len(entries) - changed - failed:,} without"
-        case FleetAction.DRIFT:
-            differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
-            alike = len(entries) - changed - failed
-            result = f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not"
-        case FleetAction.APPLY:
-            calls = sum(entry.summary.get("done", 0) for entry in entries)
-            uncounted = any(entry.exit in _BEGUN and "done" not in entry.summary for entry in entries)
-            least = "at least " if uncounted else ""
-            result = f"{len(entries) - failed:,} applied or without changes ({least}{calls:,} API calls)"
-        case FleetAction.VALIDATE:
-            result = f"the manifests of {len(entries) - failed:,} have no errors"
-        case FleetAction.TEST:
-            untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
-            result = f"the tests of {len(entries) - failed - untested:,} pass"
-            result += f", {untested:,} without tests" if untested else ""
+    alike, without_failure = len(entries) - changed - failed, len(entries) - failed
+    differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
+    calls = sum(entry.summary.get("done", 0) for entry in entries)
+    # What may have sent calls that no result counts.
+    begun = (ExitCode.PARTIAL, *INTERRUPTIONS)
+    least = "at least " if any(one.exit in begun and "done" not in one.summary for one in entries) else ""
+    untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
+    result = {
+        FleetAction.PLAN: f"{changed:,} with changes, {alike:,} without",
+        FleetAction.DRIFT: f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not",
+        FleetAction.APPLY: f"{without_failure:,} applied or without changes ({least}{calls:,} API calls)",
+        FleetAction.VALIDATE: f"the manifests of {without_failure:,} have no errors",
+        FleetAction.TEST: f"the tests of {without_failure - untested:,} pass"
+        + (f", {untested:,} without tests" if untested else ""),
+    }[index.action]
     failures = f", {failed - waiting:,} failed" if failed > waiting else ""
     left = f", {waiting:,} not attempted" if waiting else ""
     shard = f" of shard {index.shard}" if index.shard else ""
@@ -236,7 +225,8 @@ def outcome_words(entry: FleetEntry) -> str:
         return "not attempted"
     if entry.exit in _FAILURES:
         return _FAILURES[entry.exit]
-    counts = [f"{number:,} to {name}" for name, number in entry.summary.items() if number and name in _TO]
+    to_do = ("create", "update", "replace", "delete")
+    counts = [f"{number:,} to {name}" for name, number in entry.summary.items() if number and name in to_do]
     if counts:
         return ", ".join(counts)
     if "problems" in entry.summary:
@@ -245,9 +235,6 @@ def outcome_words(entry: FleetEntry) -> str:
         if number := entry.summary.get(key, 0):
             return count_noun(number, noun)
     return "no changes"
-
-
-_TO = ("create", "update", "replace", "delete")
 
 
 def shared_headline(shared: SharedChanges, of: int) -> str:
@@ -262,9 +249,9 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
 
 def failed_workspaces(failure: SharedFailure) -> str:
     """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
-    if len(failure.workspaces) == 1:
-        return f"Workspace {failure.entry.workspace} ({failure.entry.url}): {outcome_words(failure.entry)}"
-    return f"{count_noun(len(failure.workspaces), 'workspace')}: {outcome_words(failure.entry)}"
+    one = f"Workspace {failure.entry.workspace} ({failure.entry.url})"
+    which = one if len(failure.workspaces) == 1 else count_noun(len(failure.workspaces), "workspace")
+    return f"{which}: {outcome_words(failure.entry)}"
 
 
 def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallResult, CallStatus
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import FromManifests, OfWorkspace
 from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.outcomes import count_skipped_people
@@ -66,18 +66,14 @@ def scope_sentences(plan: Plan) -> Iterator[str]:
     if plan.undo_of is not None:
         yield f"This plan undoes the run {plan.undo_of.run}."
     if plan.partial:
-        yield f"This plan is partial: it covers {_part(plan)}."
+        less = ", except those excluded" if plan.selection.excluded else ""
+        named = f"only the resources named on the command line and what they need{less}"
+        every = "everything except the resources excluded on the command line"
+        yield f"This plan is partial: it covers {named if plan.selection.only else every}."
     if plan.offline:
         yield "This plan was made from a snapshot file: it can be shown, not applied."
     if plan.base is not None:
         yield count_origins(plan)
-
-
-def _part(plan: Plan) -> str:
-    if not plan.selection.only:
-        return "everything except the resources excluded on the command line"
-    less = ", except those excluded" if plan.selection.excluded else ""
-    return f"only the resources named on the command line and what they need{less}"
 
 
 def count_origins(plan: Plan) -> str:
@@ -100,6 +96,11 @@ def escape_base_name(name: str | None) -> str:
     return re.sub(r"[^\w./~^+ -]", "?", name or "")
 
 
+def left_out_heading(plan: Plan) -> str:
+    """Return the heading of what a plan that only adds leaves out."""
+    return f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
+
+
 def abandoned_heading(plan: Plan) -> str:
     """Return the heading of the resources that the base declares and the manifests no longer do."""
     name = escape_base_name(plan.base)
@@ -108,15 +109,12 @@ def abandoned_heading(plan: Plan) -> str:
     )
 
 
-def _prevents_changes(problem: Problem) -> bool:
-    """Whether a problem may be why a change is missing from a plan; a failing lint or test is about what is planned."""
-    return problem.is_error and not is_lint(problem) and not problem.code.startswith("test/")
-
-
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
     counts = plan.summary
-    if not counts.changes and any(map(_prevents_changes, plan.all_problems)):
+    # A failing lint or test is about what is planned; another error may be why a change is missing.
+    errors = (one for one in plan.all_problems if one.is_error and not is_lint(one))
+    if not counts.changes and any(not one.code.startswith("test/") for one in errors):
         return "No changes could be planned because of the errors above."
     if not counts.changes and plan.left_out:
         return (
@@ -210,7 +208,7 @@ def relaxed_settings(plan: Plan) -> Iterator[str]:
     """Yield each setting weaker than its default, with the default."""
     weaker = weaker_than_default(plan.policy)
     off = [setting.path for setting in weaker if setting.now == "off"]
-    guards = [path for path in guard_paths(plan) if path not in off]
+    guards = [f"guards.{name}" for name in members(plan.policy.get("guards")) if f"guards.{name}" not in off]
     if off and not guards:
         yield "guards: off"
     yield from (_line(setting, "default") for setting in weaker if guards or setting.path not in off)
@@ -221,12 +219,6 @@ def consented_guards(plan: Plan) -> Iterator[str]:
     for guard in plan.guards:
         if guard.allowed_by:
             yield f"Guard {guard.name}: {guard.reason}. Allowed by {guard.allowed_by}."
-
-
-def guard_paths(plan: Plan) -> list[str]:
-    """Return the paths of the guards in a plan's policy."""
-    guards = plan.policy.get("guards")
-    return [f"guards.{name}" for name in guards] if isinstance(guards, dict) else []
 
 
 def changed_settings(plan: Plan) -> Iterator[str]:
@@ -251,10 +243,6 @@ def _value(path: str, value: Json) -> str:
 
 
 REHEARSAL_HEADING = "Rehearsal on a twin of the workspace"
-NOT_THE_SERVICE = (
-    "The twin is the embedded sandbox, filled with what was read. It has no progress, certificates or times of "
-    "creation, and it is not the service: the service may answer otherwise."
-)
 ASSUMPTIONS_HEADING = "The calls rely on these assumptions about the service, which the rehearsal cannot check"
 FAILED_HEADING = "Calls that were not done on the twin"
 GROUPS_HEADING = "Active members"
@@ -269,7 +257,10 @@ def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
         if blockers(plan):
             yield "The calls were sent as if nothing stopped an apply; what stops it stands with the plan."
         yield pace_sentence(rehearsal.pace)
-    yield NOT_THE_SERVICE
+    yield (
+        "The twin is the embedded sandbox, filled with what was read. It has no progress, certificates or times of "
+        "creation, and it is not the service: the service may answer otherwise."
+    )
 
 
 def reminder_line(rehearsal: Rehearsal) -> str:
@@ -324,15 +315,8 @@ def assumption_line(one: RehearsedAssumption) -> str:
 
 def group_line(group: RehearsedGroup) -> str:
     """Return the members of a group before, as predicted and as reached."""
-    before, predicted, reached = (_number(one) for one in (group.before, group.predicted, group.reached))
+    numbers = (group.before, group.predicted, group.reached)
+    before, predicted, reached = ("unknown" if one is None else f"{one:,}" for one in numbers)
     if group.reached is None or group.differs or group.predicted is None:
         return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
     return f"{resource_title(group.address)}: {before} → {reached}, as predicted"
-
-
-def group_lines(rehearsal: Rehearsal) -> list[str]:
-    return list(map(group_line, rehearsal.memberships))
-
-
-def _number(number: int | None) -> str:
-    return "unknown" if number is None else f"{number:,}"

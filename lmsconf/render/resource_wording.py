@@ -64,11 +64,6 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
-def kind_noun(kind: str) -> str:
-    """Return the display name of a kind: `smart group`, `assignment`."""
-    return kind_nouns(kind)[0]
-
-
 def kind_plural(kind: str) -> str:
     """Return the display name of several of a kind: `smart groups`, `people`."""
     return kind_nouns(kind)[1]

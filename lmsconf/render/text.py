@@ -34,7 +34,7 @@ from lmsconf.render.effects_wording import (
     tells_effects,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import KeyChange, count_noun, count_unmanaged, drop_empty_groups, every_key_change
+from lmsconf.render.resource_wording import KeyChange, count_unmanaged, drop_empty_groups, every_key_change
 
 _RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
@@ -67,8 +67,6 @@ _KEPT: Final = re.compile(r"\s*(?:(?:-/\+|[+~-]|lmsconf|git|cd) .*|.*\S {2,}\S.*
 """A changed resource or item, a command, a row of a table."""
 _WORD: Final = re.compile(r"(?<=: )lmsconf .+$|`[^`]*`\S*|'[^']*'\S*|\S+")
 """A word; also a command after a colon, and what stands in quotes, so that it can be copied."""
-_COMMAND: Final = "lmsconf "
-_HANG: Final = 2
 
 
 def wrap_prose(text: str, columns: int) -> str:
@@ -100,7 +98,7 @@ def _wrapped(line: str, columns: int) -> str:
 def _words(line: str, columns: int) -> Iterator[str]:
     """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
     for word in _WORD.findall(line):
-        if _width(word) > columns and not word.startswith(_COMMAND):
+        if _width(word) > columns and not word.startswith("lmsconf "):
             yield from word.split()
         else:
             yield word
@@ -112,7 +110,7 @@ def _lines(words: Iterable[str], columns: int, indent: str) -> Iterator[str]:
     for word in words:
         if line.strip() and _width(line) + 1 + _width(word) > columns:
             yield line
-            line = f"{indent}{'':{_HANG}}"
+            line = f"{indent}  "
         line += f" {word}" if line.strip() else word
     yield line
 
@@ -127,7 +125,6 @@ def _width(text: str) -> int:
 
 SHOWN_ADDRESSES = 10
 """Maximum number of listed resources that the plan does not change; changed resources are all listed."""
-_KEY_SIGNS = {Action.CREATE: "+", Action.DELETE: "-"}
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -182,7 +179,7 @@ def change_lines(change: Change) -> Iterator[str]:
         if fact is not None:
             yield f"      {fact}"
     for key in every_key_change(change):
-        yield from _key_lines(key, _KEY_SIGNS.get(change.action, "~"))
+        yield from _key_lines(key, {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~"))
     for problem in change.problems:
         yield from problem_lines(problem, indent="      ", block_address=change.address)
 
@@ -225,8 +222,9 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
             listed(plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
             problems_block(plan.problems),
             *map(change_lines, plan.changes),
-            _left_out(plan.left_out),
-            _let_go(plan),
+            [f"{plan_wording.left_out_heading(plan)}.", *unchanged_lines(plan.left_out)] if plan.left_out else [],
+            [plan_wording.abandoned_heading(plan)] * bool(plan.let_go)
+            + [line for one in plan.let_go for line in (f"    {resource_title(one.address)}", f"      {one.absent}")],
             unmanaged_lines(plan.unmanaged),
             *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal)),
             _summary(plan),
@@ -241,19 +239,6 @@ def problems_text(problems: Sequence[Problem]) -> str:
         return ""
     counts = [f"{plan_wording.count_severities(problems)}."] if len(problems) > 1 else []
     return join_blocks([problems_block(problems), counts])
-
-
-def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
-    if addresses:
-        yield f"Left out, because this plan only adds: {count_noun(len(addresses), 'change')}."
-        yield from unchanged_lines(addresses)
-
-
-def _let_go(plan: Plan) -> Iterator[str]:
-    if plan.let_go:
-        yield plan_wording.abandoned_heading(plan)
-    for abandoned in plan.let_go:
-        yield from (f"    {resource_title(abandoned.address)}", f"      {abandoned.absent}")
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
@@ -273,14 +258,16 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
         ),
         listed(plan_wording.REMAINING_HEADING, plan_wording.remaining_lines(rehearsal)),
         *map(problem_lines, rehearsal.problems),
-        listed(plan_wording.GROUPS_HEADING, plan_wording.group_lines(rehearsal)),
+        listed(plan_wording.GROUPS_HEADING, map(plan_wording.group_line, rehearsal.memberships)),
         listed(plan_wording.ASSUMPTIONS_HEADING, map(plan_wording.assumption_line, rehearsal.assumptions)),
     ]
 
 
 def _summary(plan: Plan) -> Iterator[str]:
     """Yield the last block: what it does to people and its rehearsal again, the counts, and the digest."""
-    yield from effects_reminder(plan)
+    # On a terminal, its beginning is out of sight by then.
+    if len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF:
+        yield _effects_headline(plan)
     if plan.rehearsal is not None:
         yield plan_wording.reminder_line(plan.rehearsal)
     yield plan_wording.plan_summary(plan)
@@ -312,12 +299,6 @@ def effects_lines(plan: Plan) -> list[Iterable[str]]:
     places = cause_places(plan)
     tables = (content_table(plan.effects), group_table(plan.effects))
     return [_effects_sentences(plan, places), *(_effects_table(table, places) for table in tables if table.rows)]
-
-
-def effects_reminder(plan: Plan) -> list[str]:
-    """Return the first sentence again, for the end of a plan: on a terminal, its beginning is out of sight by then."""
-    is_told = len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF
-    return [_effects_headline(plan)] if is_told else []
 
 
 def _effects_headline(plan: Plan) -> str:
