@@ -32,11 +32,10 @@ from lmsconf.model.policy import parse_consents
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.files import read_text, write_atomically
-from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection, RateLimiters
-from lmsconf.workspace.export.export import ExportResult, export_snapshot
+from lmsconf.workspace.export import ExportResult, export_snapshot
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
+from lmsconf.workspace.project_manifests import error_free, load_base, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
 

@@ -73,8 +73,8 @@ def export(
     Existing files are not changed.
     """
     from lmsconf.render.resource_wording import count_kind
-    from lmsconf.workspace.export.export import export_snapshot as exported
-    from lmsconf.workspace.export.manifest_files import parse_rule
+    from lmsconf.workspace.export import export_snapshot as exported
+    from lmsconf.workspace.manifest_files import parse_rule
 
     settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder

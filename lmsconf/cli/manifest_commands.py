@@ -52,7 +52,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
         return
     report_problems(manifests.problems)
     if plain is not None:
-        from lmsconf.workspace.export.manifest_files import expanded_manifest
+        from lmsconf.workspace.manifest_files import expanded_manifest
 
         output.write(expanded_manifest(plain))
     else:
@@ -133,7 +133,7 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     """
     from lmsconf.render.escape import escape_terminal
     from lmsconf.support.files import write_all_or_none
-    from lmsconf.workspace.export.accept_drift import file_diff
+    from lmsconf.workspace.accept_drift import file_diff
 
     reader, files = _files(context, paths)
     before, after, problems = _formatted(reader, files)
@@ -182,7 +182,7 @@ def _formatted(
 ) -> tuple[dict[str, bytes], dict[str, bytes], list[Problem]]:
     """Return the manifests that are not in order, as they are and in order, and the problems of those that stay."""
     from lmsconf.manifest.edit.ordering import order_manifest
-    from lmsconf.manifest.whole_schema import manifest_schema
+    from lmsconf.manifest.schema_check import manifest_schema
 
     before, after, problems = dict[str, bytes](), dict[str, bytes](), list[Problem]()
     for path in files:

@@ -228,7 +228,7 @@ def _refuse_options(
 def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
     """Return the plan that takes back what a run did."""
     from lmsconf.documents.journal.journal_reader import find_run
-    from lmsconf.workspace.undo_plan import load_run, plan_undo
+    from lmsconf.workspace.plan_with_base import load_run, plan_undo
 
     run = load_run(workspace, find_run(workspace.settings.root, name))
     with show_reading_progress("Reading", events) as tell:
@@ -238,7 +238,7 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
 def _loaded_base(
     name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
 ) -> BaseManifests:
-    from lmsconf.workspace.base_loader import load_base
+    from lmsconf.workspace.project_manifests import load_base
 
     return load_base(name, settings, policy, context.environ, trusted=trusted)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lmsconf.model.calls import Report
     from lmsconf.model.declarations import Manifests
     from lmsconf.planner.audience.access_facts import AccessQuery
-    from lmsconf.workspace.export.accept_drift import DriftedProject
+    from lmsconf.workspace.accept_drift import DriftedProject
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import PeopleView, WorkspaceReader
 
@@ -94,7 +94,7 @@ def drift(
     """
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.support.files import write_all_or_none
-    from lmsconf.workspace.base_loader import load_base
+    from lmsconf.workspace.project_manifests import load_base
 
     trusted = trusted_parts(trust_project, base)
     refuse_options(
@@ -138,7 +138,7 @@ def _compared(
     reads_all: bool,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.workspace.export.accept_drift import DriftedProject
+    from lmsconf.workspace.accept_drift import DriftedProject
     from lmsconf.workspace.project_manifests import load_manifests
 
     settings = workspace.settings

@@ -11,8 +11,7 @@ from msgspec import Struct
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.file_set import PROJECT_FILE
-from lmsconf.manifest.schema_check import Schema, properties, required_keys
-from lmsconf.manifest.whole_schema import ABSENT, manifest_schema, written_out_schema
+from lmsconf.manifest.schema_check import ABSENT, Schema, manifest_schema, properties, required_keys, written_out_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel

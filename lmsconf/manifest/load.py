@@ -20,11 +20,6 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.assignment.parse import item_addresses, parse_test
 from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
-from lmsconf.manifest.expand.expander import EntryExpander
-from lmsconf.manifest.expand.for_each import Entry, ForEachExpander
-from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
-from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
@@ -35,17 +30,21 @@ from lmsconf.manifest.problems import (
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.schema_check import SchemaFinding, new_findings
-from lmsconf.manifest.whole_schema import (
+from lmsconf.manifest.schema_check import (
     ABSENT,
+    SchemaFinding,
     Section,
     entry_from_short_form,
     entry_lists,
     has_sections,
+    new_findings,
     sections_by_path,
     sections_validator,
     set_validators,
 )
+from lmsconf.manifest.sets import EntryExpander, UndeclaredNames, valid_part
+from lmsconf.manifest.table_files import FILE, TableFiles
+from lmsconf.manifest.variables import Entry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
@@ -53,7 +52,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.suggestions import PeopleNames
+    from lmsconf.manifest.schema_messages import PeopleNames
 
 
 _ONLY_IN = "only_in"
@@ -301,7 +300,7 @@ class _Loading(Struct):
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.expand.table_files import SheetEntries  # few manifests have one
+        from lmsconf.manifest.table_files import SheetEntries  # few manifests have one
 
         reported: set[Hashable] = set()
         for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):
@@ -335,8 +334,10 @@ class _Loading(Struct):
         self._parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.schema_messages import problems_of  # only for a problem
-        from lmsconf.manifest.suggestions import PeopleNames
+        from lmsconf.manifest.schema_messages import (
+            PeopleNames,
+            problems_of,  # only for a problem
+        )
 
         section = entry.section
         people = self._people = self._people or PeopleNames(self._all_documents)

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
-from lmsconf.manifest.whole_schema import (
+from lmsconf.manifest.schema_check import (
     ABSENT,
 )
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

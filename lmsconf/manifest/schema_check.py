@@ -1,25 +1,38 @@
-"""Validation of values against a JSON Schema, and queries of schemas: the types, keys and branches that they accept.
+"""Validation of values against a JSON Schema, queries of schemas, and the schema of a whole manifest and its sections.
 
 jsonschema judges, and its errors become findings. The code that fastjsonschema makes of a schema passes valid values
 before it: 10,000 entries in 0.1 s, for which jsonschema takes 1.5 s.
+
+Editors use `schemas/manifest.schema.json` as it is. It allows `$(name)` in place of a value; values are checked
+without, once variables are substituted.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import SHOWN
+from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest import schema_code
-from lmsconf.manifest.nodes import EscapedText, KeyPath, resolve_scalar
+from lmsconf.manifest.nodes import (
+    FOR_EACH,
+    SET_SECTIONS,
+    EntrySourceMap,
+    EscapedText,
+    KeyPath,
+    Map,
+    Seq,
+)
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN
+from lmsconf.support.files import read_schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -33,17 +46,6 @@ _TYPES: Final[dict[type, frozenset[str]]] = {
     str: frozenset(["string"]),
     type(None): frozenset(["null"]),
 }
-TYPE_NAMES: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-"""Names of the JSON types in messages."""
-_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
 
 
@@ -86,11 +88,6 @@ def property_schema(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, {}))
 
 
-def all_property_names(branches: Iterable[Schema]) -> list[str]:
-    """Return the keys that a mapping of any of the branches may have."""
-    return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
-
-
 def identifying_keys(schema: Schema) -> list[str]:
     """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
     return required_keys(schema)[:1] or [*properties(schema)]
@@ -115,93 +112,6 @@ def item_schemas(schema: Schema) -> list[Schema]:
 def alternative_schemas(schema: Schema) -> list[Schema]:
     """Return the branches of a union, or the schema alone, also where its union only combines required keys."""
     return [schema] if "properties" in schema else branches_of(schema) or [schema]
-
-
-def is_free_text(schema: Schema) -> bool:
-    """Whether a schema accepts texts other than those it lists."""
-    return "string" in types_of_schema(schema) and "enum" not in schema
-
-
-def accepts_text(schema: Schema, text: str) -> bool:
-    """Whether a schema accepts this text."""
-    branches = branches_of(schema)
-    if branches:
-        return any(accepts_text(branch, text) for branch in branches)
-    if "enum" in schema:
-        return text in cast("list[Json]", schema["enum"])
-    pattern = cast(str, schema.get("pattern", ""))
-    return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
-
-
-def quote_if_needed(text: str) -> str:
-    """Format a text for use within brackets, quoted only where needed."""
-    if len(text) > SHOWN:
-        return "…"
-    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
-    return text if bare else json.dumps(text, ensure_ascii=False)
-
-
-def join_with_or(words: list[str]) -> str:
-    """Join words: `a`, `a or b`, `a, b or c`."""
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def suggest_from_schema(schema: Schema) -> str:
-    """Return the suggestion that follows from the schema alone."""
-    branches = alternative_schemas(schema)
-    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
-    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
-
-
-def _harmless(branches: list[Schema]) -> list[Schema]:
-    """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
-    words = {
-        key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
-    }
-    return [
-        branch
-        for branch in branches
-        if not words.intersection(identifying_keys(branch)[:1])
-        and not words.intersection(cast("list[str]", branch.get("enum", [])))
-    ] or branches
-
-
-def _samples(schema: Schema) -> Iterator[str]:
-    """Yield samples of what a schema accepts, in the form in which people write them."""
-    if "enum" in schema or "const" in schema:
-        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
-        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
-        return
-    types = types_of_schema(schema) - {"null"}
-    if "object" in types:
-        yield mapping_sample(schema)
-    if "array" in types:
-        yield f"a list: [{first_item_sample(item_schemas(schema))}]"
-    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
-    if types & {"integer", "number"}:
-        low, high = schema.get("minimum"), schema.get("maximum")
-        number = TYPE_NAMES["number" if "number" in types else "integer"]
-        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
-
-
-def first_item_sample(items: list[Schema]) -> str:
-    mappings = [item for item in items if "object" in types_of_schema(item)]
-    return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
-
-
-def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
-    """Return a sample mapping with its required keys, the first of them with the value `first_value`."""
-    below = schema.get("additionalProperties")
-    if isinstance(below, dict) and types_of_schema(below) == {"array"}:
-        return "{name: […]}"
-    keys = required_keys(schema) or identifying_keys(schema)[:1] or ["key"]
-    more = next((required_keys(branch) for branch in branches_of(schema)), []) if required_keys(schema) else []
-    parts = [
-        f"{key}: {'[…]' if types_of_schema(property_schema(schema, key)) == {'array'} else '…'}" for key in keys + more
-    ]
-    if first_value is not None:
-        parts[0] = f"{keys[0]}: {first_value}"
-    return f"{{{', '.join(parts)}}}"
 
 
 NAME: Final = "name"
@@ -285,14 +195,6 @@ FORMATS: Final[dict[str, Callable[[object], bool]]] = {
 """Format → whether a value has it."""
 
 
-def path_label(path: KeyPath) -> str:
-    """Name the value at `path` by its keys; the index of an item is left out, since the location shows it."""
-    keys = ".".join(str(step) for step in path if isinstance(step, str))
-    if path and isinstance(path[-1], int):
-        return f"an item of {keys}" if keys else "an item"
-    return keys or "this"
-
-
 def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:
     """Yield the findings not reported yet for another copy of the same `for_each` entry."""
     for finding in findings:
@@ -370,3 +272,167 @@ def _finding(error: ValidationError, keyword: str) -> SchemaFinding:
         value=cast(Json, error.instance),
         schema=cast(Schema, error.schema),
     )
+
+
+ABSENT: Final = "absent"
+TESTS: Final = "tests"
+_FILE: Final = "manifest.schema.json"
+_VARIABLE: Final = {"$ref": "#/$defs/variable"}
+
+
+def manifest_schema() -> Schema:
+    """Return the complete schema of one manifest document."""
+    return written_out_schema(_FILE)
+
+
+@cache
+def written_out_schema(file: str) -> Schema:
+    """Return the schema in a file of `schemas/` with its references written out, and without variables."""
+    whole: Json = {key: part for key, part in _content(file).items() if key != "$defs"}
+    return cast(Schema, _written_out(whole, file))
+
+
+@cache
+def schema_definition(file: str, name: str) -> Schema:
+    """Return a definition in a file of `schemas/`, written out in the same way."""
+    return cast(Schema, _written_out(cast("dict[str, Json]", _content(file)["$defs"])[name], file))
+
+
+@cache
+def _content(file: str) -> Schema:
+    return cast(Schema, msgspec.json.decode(read_schema(file)))
+
+
+def _written_out(part: Json, file: str) -> Json:
+    """Return a part of a schema without references; what is beside a reference is kept."""
+    if isinstance(part, list):
+        return [_written_out(item, file) for item in part if item != _VARIABLE]
+    if not isinstance(part, dict):
+        return part
+    whole = {key: _written_out(below, file) for key, below in part.items() if key != "$ref"}
+    if "$ref" in part:
+        whole = {**schema_definition(file, str(part["$ref"]).rpartition("/")[2]), **whole}
+    if len(branches := branches_of(whole)) == 1:  # the other one was the variable
+        whole = {**{key: below for key, below in whole.items() if key != "oneOf"}, **branches[0]}
+    return whole
+
+
+@cache
+def for_each_validator() -> SchemaValidator:
+    """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
+    lists = dict(schema_definition(_FILE, "for_each"))
+    return SchemaValidator({"type": "object", "properties": {FOR_EACH: lists}}, FOR_EACH)
+
+
+def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:
+    """Return the schema of an entry of a section, and of one that reads entries from a file, if there may be one."""
+    entry = cast(Schema, section["items"])
+    sheet = next((form for form in branches_of(entry) if form.get("x-sheet")), None)
+    return (entry, None) if sheet is None else (branches_of(entry)[0], sheet)
+
+
+def _outline(schema: Schema) -> dict[str, Json]:
+    """Return a schema of sections in which the items of each are not restricted.
+
+    `x-items` keeps the schema of an item, for suggestions only.
+    """
+    sections: dict[str, Json] = {}
+    for key, part in cast("Mapping[str, Schema]", properties(schema)).items():
+        if key == ABSENT:
+            sections[key] = _outline(part)
+        elif key in SET_SECTIONS:
+            sections[key] = {"type": "object"}
+        else:
+            sections[key] = {"type": "array", "x-items": dict(_entry_forms(part)[0])}
+    return {**schema, "properties": sections}
+
+
+def item_keys(kind: Kind) -> Mapping[str, Schema]:
+    """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
+    key = kind.entry_items.key if kind.entry_items is not None else ""
+    entry = declared_section(kind).shape.schema
+    items = {name for form in item_schemas(property_schema(entry, key)) for name in properties(form)}
+    return {name: cast(Schema, part) for name, part in properties(entry).items() if name in items}
+
+
+class Section(Struct, frozen=True):
+    """How the entries of one section are checked: their kind, the schema of an entry.
+
+    sheet: the schema of an entry that reads entries from a file.
+    """
+
+    kind: Kind
+    path: KeyPath
+    shape: SchemaValidator
+    sheet: SchemaValidator | None = None
+    is_test: bool = False
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether its entries declare resources."""
+        return not self.is_test and self.path[0] != ABSENT
+
+    @property
+    def name(self) -> str:
+        return ".".join(str(step) for step in self.path)
+
+
+@cache
+def sections_by_path() -> Mapping[KeyPath, Section]:
+    """Map the keys that lead to each section of each kind to it: declared, absent, and tests."""
+    return {section.path: section for section in _sections()}
+
+
+def declared_section(kind: Kind) -> Section:
+    """Return the section whose entries declare resources of a kind."""
+    return sections_by_path()[(kind.section,)]
+
+
+def _sections() -> Iterator[Section]:
+    whole = manifest_schema()
+    for kind in KINDS.values():
+        entry, sheet = _entry_forms(property_schema(whole, kind.section))
+        yield Section(
+            kind,
+            (kind.section,),
+            SchemaValidator(entry, kind.section),
+            None if sheet is None else SchemaValidator(sheet, f"{kind.section} of a file"),
+        )
+        absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
+        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
+    tests, _ = _entry_forms(property_schema(whole, TESTS))
+    yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests, TESTS), is_test=True)
+
+
+@cache
+def sections_validator() -> SchemaValidator:
+    """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
+    return SchemaValidator(_outline(manifest_schema()), "sections")
+
+
+@cache
+def set_validators() -> Mapping[str, SchemaValidator]:
+    """Map each section of sets to the schema of one set."""
+    whole = manifest_schema()
+    sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
+    return {section: SchemaValidator(cast(Schema, schema), section) for section, schema in sets.items()}
+
+
+def has_sections(document: EntrySourceMap) -> bool:
+    """Whether a document has a section of entries. If none had any, a plan would delete all owned resources."""
+    value = document.value
+    return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
+
+
+def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
+    """Yield the lists of entries in one document, with the keys that lead to each."""
+    for key, items in value.items():
+        if isinstance(items, Seq):
+            yield (key,), items
+        elif key == ABSENT and isinstance(items, Map):
+            yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+
+
+def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
+    """Return the mapping that a plain string abbreviates."""
+    return Map(items.source, {key: name}, [at, at])

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest import suggestions
-from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.nodes import PEOPLE_SETS, SET, EntrySourceMap, KeyPath, node_texts
 from lmsconf.manifest.schema_check import (
     NAME,
     NEEDED,
-    TYPE_NAMES,
     Schema,
     SchemaFinding,
     branches_of,
     forbidden_character,
     identifying_keys,
-    is_free_text,
-    join_with_or,
-    path_label,
     properties,
     property_schema,
-    suggest_from_schema,
     types_of_branches,
     types_of_schema,
     types_of_value,
 )
+from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, join_with_or, suggest_from_schema
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name, nearest_email, nearest_name
 
 _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 _EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -37,6 +38,14 @@ _EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
 """The end of a problem's code, the end of its message, its hint, and its location."""
+
+
+def path_label(path: KeyPath) -> str:
+    """Name the value at `path` by its keys; the index of an item is left out, since the location shows it."""
+    keys = ".".join(str(step) for step in path if isinstance(step, str))
+    if path and isinstance(path[-1], int):
+        return f"an item of {keys}" if keys else "an item"
+    return keys or "this"
 
 
 def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
@@ -364,3 +373,44 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_D
 }
 WORDED: Final = frozenset(_WORDINGS)
 """The keywords that a schema may reject a value by; each has a message."""
+
+
+_AN_EMAIL: Final = "Write the person's e-mail."
+
+_MOST_HINTS: Final = 20
+"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
+
+
+class PeopleNames(Struct, dict=True):
+    """The sets of people and the e-mails in manifests, read only for a hint, once."""
+
+    _documents: Sequence[EntrySourceMap]
+    _hints: dict[str, str] = field(default_factory=dict)
+
+    def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
+        """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
+        text = finding.value
+        if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
+            return problem
+        if text not in self._hints and len(self._hints) < _MOST_HINTS:
+            self._hints[text] = self._hint(text)
+        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
+
+    def _hint(self, text: str) -> str:
+        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
+        email = nearest_email(text, self._emails)
+        near = same or (None if email else nearest_name(text, self._sets))
+        if near is not None:
+            return f"Did you mean {{{SET}: {suggestions.quote_if_needed(near)}}}?"
+        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
+
+    @cached_property
+    def _sets(self) -> Sequence[str]:
+        bodies = (document.value for document in self._documents)
+        sets = (body.get(PEOPLE_SETS) for body in bodies if isinstance(body, dict))
+        return [name for one in sets if isinstance(one, dict) for name in one]
+
+    @cached_property
+    def _emails(self) -> Sequence[str]:
+        texts = dict.fromkeys(text for document in self._documents for text, _ in node_texts(document.value))
+        return [text for text in texts if suggestions.EMAIL.fullmatch(text)]

@@ -8,36 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
-from lmsconf.errors import SHOWN, Problem, shorten
-from lmsconf.manifest.nodes import PEOPLE_SETS, SET, EntrySourceMap, node_texts
+from lmsconf.errors import SHOWN, shorten
+from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.manifest.schema_check import (
     Schema,
-    SchemaFinding,
-    accepts_text,
-    all_property_names,
+    alternative_schemas,
     branches_of,
-    first_item_sample,
     identifying_keys,
-    is_free_text,
     item_schemas,
-    join_with_or,
-    mapping_sample,
     properties,
     property_schema,
-    quote_if_needed,
     required_keys,
     types_of_branches,
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import LONG, casefold_name, nearest_email, nearest_name
+from lmsconf.model.names import LONG, casefold_name
 from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -91,11 +80,114 @@ _LABELS: Final = frozenset(
 """Keys under which people write what is a plain text here."""
 _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
-_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
-_AN_EMAIL: Final = "Write the person's e-mail."
-_MOST_HINTS: Final = 20
-"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
+
+
+TYPE_NAMES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+"""Names of the JSON types in messages."""
+
+_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
+
+
+def all_property_names(branches: Iterable[Schema]) -> list[str]:
+    """Return the keys that a mapping of any of the branches may have."""
+    return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
+
+
+def is_free_text(schema: Schema) -> bool:
+    """Whether a schema accepts texts other than those it lists."""
+    return "string" in types_of_schema(schema) and "enum" not in schema
+
+
+def accepts_text(schema: Schema, text: str) -> bool:
+    """Whether a schema accepts this text."""
+    branches = branches_of(schema)
+    if branches:
+        return any(accepts_text(branch, text) for branch in branches)
+    if "enum" in schema:
+        return text in cast("list[Json]", schema["enum"])
+    pattern = cast(str, schema.get("pattern", ""))
+    return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
+
+
+def quote_if_needed(text: str) -> str:
+    """Format a text for use within brackets, quoted only where needed."""
+    if len(text) > SHOWN:
+        return "…"
+    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def join_with_or(words: list[str]) -> str:
+    """Join words: `a`, `a or b`, `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def suggest_from_schema(schema: Schema) -> str:
+    """Return the suggestion that follows from the schema alone."""
+    branches = alternative_schemas(schema)
+    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
+    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
+
+
+def _harmless(branches: list[Schema]) -> list[Schema]:
+    """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
+    words = {
+        key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
+    }
+    return [
+        branch
+        for branch in branches
+        if not words.intersection(identifying_keys(branch)[:1])
+        and not words.intersection(cast("list[str]", branch.get("enum", [])))
+    ] or branches
+
+
+def _samples(schema: Schema) -> Iterator[str]:
+    """Yield samples of what a schema accepts, in the form in which people write them."""
+    if "enum" in schema or "const" in schema:
+        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
+        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
+        return
+    types = types_of_schema(schema) - {"null"}
+    if "object" in types:
+        yield mapping_sample(schema)
+    if "array" in types:
+        yield f"a list: [{first_item_sample(item_schemas(schema))}]"
+    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
+    if types & {"integer", "number"}:
+        low, high = schema.get("minimum"), schema.get("maximum")
+        number = TYPE_NAMES["number" if "number" in types else "integer"]
+        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
+
+
+def first_item_sample(items: list[Schema]) -> str:
+    mappings = [item for item in items if "object" in types_of_schema(item)]
+    return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
+
+
+def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
+    """Return a sample mapping with its required keys, the first of them with the value `first_value`."""
+    below = schema.get("additionalProperties")
+    if isinstance(below, dict) and types_of_schema(below) == {"array"}:
+        return "{name: […]}"
+    keys = required_keys(schema) or identifying_keys(schema)[:1] or ["key"]
+    more = next((required_keys(branch) for branch in branches_of(schema)), []) if required_keys(schema) else []
+    parts = [
+        f"{key}: {'[…]' if types_of_schema(property_schema(schema, key)) == {'array'} else '…'}" for key in keys + more
+    ]
+    if first_value is not None:
+        parts[0] = f"{keys[0]}: {first_value}"
+    return f"{{{', '.join(parts)}}}"
 
 
 def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
@@ -273,7 +365,7 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     fitting = [key for key in texts if key not in _OTHER_FILES and accepts_text(property_schema(texts[key], key), text)]
     of_people = {key for key in fitting if property_schema(texts[key], key).get("x-person")}
     if len(fitting) > 1 and of_people:
-        fitting = [key for key in fitting if (key in of_people) == bool(_EMAIL.fullmatch(text))]
+        fitting = [key for key in fitting if (key in of_people) == bool(EMAIL.fullmatch(text))]
     return [mapping_sample(texts[key], quote_if_needed(text)) for key in fitting]
 
 
@@ -347,38 +439,3 @@ def suggest_date(schema: Schema, text: str) -> str | None:
         return None
     day = date_in_other_order(text)
     return f"Write {day}." if day else DATE
-
-
-class PeopleNames(Struct, dict=True):
-    """The sets of people and the e-mails in manifests, read only for a hint, once."""
-
-    _documents: Sequence[EntrySourceMap]
-    _hints: dict[str, str] = field(default_factory=dict)
-
-    def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
-        """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
-        text = finding.value
-        if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
-            return problem
-        if text not in self._hints and len(self._hints) < _MOST_HINTS:
-            self._hints[text] = self._hint(text)
-        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
-
-    def _hint(self, text: str) -> str:
-        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
-        email = nearest_email(text, self._emails)
-        near = same or (None if email else nearest_name(text, self._sets))
-        if near is not None:
-            return f"Did you mean {{{SET}: {quote_if_needed(near)}}}?"
-        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
-
-    @cached_property
-    def _sets(self) -> Sequence[str]:
-        bodies = (document.value for document in self._documents)
-        sets = (body.get(PEOPLE_SETS) for body in bodies if isinstance(body, dict))
-        return [name for one in sets if isinstance(one, dict) for name in one]
-
-    @cached_property
-    def _emails(self) -> Sequence[str]:
-        texts = dict.fromkeys(text for document in self._documents for text, _ in node_texts(document.value))
-        return [text for text in texts if _EMAIL.fullmatch(text)]

@@ -1,10 +1,12 @@
-"""Read one workspace: connect, read, plan, compare with a base, detect drift. Nothing here can change it.
+"""Read one workspace: connect, read, plan, compare with a base, drift, export. Nothing here can change it.
 
 connection          settings → a connection to the service, or to the embedded sandbox
-project_manifests   load and validate the project's manifests; their git commit
+project_manifests   load and validate the project's manifests, and those of a base; their git commit
 reader              reads, plans, detects drift, answers questions about people; limits of a snapshot file
-base_loader         the manifests before a change
-plan_with_base      which changes come from it, and its settings compared with those of the base
-undo_plan           a plan that takes back what a run did
-export              the live workspace, or accepted drift → manifests
+plan_with_base      where each change comes from, and settings compared with those of the base; a plan that
+                    takes back what a run did
+export              snapshot → files whose plan is empty, and what was left out
+manifest_files      entries → files, by section or by team; `validate --expanded`
+accept_drift        findings of a drift report → edits of manifests; which are accepted, and with which others
+manifest_editor     the edits of one entry, or of one of the several resources that it declares
 """

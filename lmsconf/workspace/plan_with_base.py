@@ -1,41 +1,53 @@
-"""Plan with a base, the manifests that a change replaces: where each change comes from, and what the base refuses.
+"""Plan with a base, the manifests that a change replaces, and `plan --undo RUN`, which takes back what a run did.
 
-Each change is classified: made by this change, pending before it, or a repair of a manual edit. Also lists the
-resources that the change abandons, and compares the settings of both projects, as plain values by path.
+With a base each change is classified: made by this change, pending before it, or a repair of a manual edit. Also lists
+the resources that the change abandons, and compares the settings of both projects, as plain values by path.
+
+To undo a run, what it changed is read, and turned into declarations of what was there before; the normal planner plans
+them. Where that plan would touch anything that others have done since, the change of the run is left alone, and the
+rest is planned again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from itertools import takewhile
 from typing import Any
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import ProblemsFound
+from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.exported_entries import absent_assignment_entry
-from lmsconf.kinds.kind_functions import match_all
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
+from lmsconf.kinds.kind_functions import match_all, named_context
+from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
-from lmsconf.manifest.file_set import MANIFESTS
-from lmsconf.model.calls import Report
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import CallIndex, Report, is_creation
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.declarations import DesiredResource, Manifests
-from lmsconf.model.lint_codes import raise_to_errors
-from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.lint_codes import RULES, LintLevel, raise_to_errors
+from lmsconf.model.outcomes import CallState, RecordedRun
+from lmsconf.model.plan import Action, Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange, UndoneRun
+from lmsconf.model.policy import Policy, diff_settings
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.drift import unplannable_base
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.read.needed_listings import merge_manifests
+from lmsconf.planner.plan import DraftPlan, replay_entry
+from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
-from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
-from lmsconf.project.settings import Settings
-from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free
+from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
+from lmsconf.planner.undo.three_way_merge import Times
+from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
+from lmsconf.planner.undo.undo_entries import CONFLICT
+from lmsconf.planner.undo.undone_run import RunToUndo
+from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
 Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
@@ -210,59 +222,155 @@ def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Sn
         return () if unknown else None
 
 
-def settings_by_path(settings: Settings) -> dict[str, Json]:
-    """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
-    lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
-    root = settings.root
-    folders = [
-        (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
-        for folder in (settings.manifests, *settings.overlays)
-    ]
-    return {
-        **_of_policy(settings.policy),
-        **{f"dialect.{key}": value for key, value in settings.dialect.items()},
-        **{f"vars.{name}": value for name, value in settings.variables.items()},
-        "ignore": [_ignore(rule.pattern, rule.reason, str(rule.until or "")) for rule in settings.ignores],
-        "lock": lock,
-        "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
-        **{f"labels.{name}": value for name, value in settings.labels.items()},
-        **settings.shared,
-    }
+def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
+    """Return a recorded run with what is kept of it.
+
+    Raises LmsconfError if it was of another workspace, or if its plan or what was before it is not kept.
+    """
+    plan, opening = kept_plan(recorded), recorded.opening
+    connected = (reader.connection.name, reader.connection.url)
+    if opening is None or (plan.workspace, plan.url) != connected:
+        raise LmsconfError(
+            f"the run {recorded.name} was on the workspace {plan.workspace} ({plan.url}), and this is "
+            f"{connected[0]} ({connected[1]})",
+            hint=f"Choose that workspace: --workspace {plan.workspace}",
+        )
+    later = takewhile(lambda run: run.name != recorded.name, read_runs(reader.settings.root, plan.url))
+    creations = [creation for run in later for creation in _creations(run, recorded)]
+    # The newest run comes first, and tells which of several is there.
+    recreated = {address: id for address, id in reversed(creations) if id is not None}
+    unsure = {address for address, id in creations if id is None}
+    return RunToUndo(
+        recorded, plan, kept_before(recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
+    )
 
 
-def default_settings_by_path(policy: Policy) -> dict[str, Json]:
-    """The same for an empty project file; workspace and date are the policy's."""
-    bare = Policy(workspace=policy.workspace, today=policy.today)
-    shared: dict[str, Json] = {"runs.keep": DEFAULT_KEPT_RUNS, "waves": [], "max_failures": 0}
-    return {**_of_policy(bare), **shared, "ignore": [], "lock": False, "manifests": Path(MANIFESTS).as_posix()}
+def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
+    """Yield what a later run has created if it undid this one; with None where that is not known."""
+    creations = [call for call in later.calls if is_creation(call.operation)]
+    done = [call for call in creations if call.effect in (CallState.DONE, CallState.IN_FLIGHT)]
+    if not done or later.opening is None or later.opening.plan_sha256 is None:
+        return
+    plan = kept_plan(later)
+    if plan.undo_of is not None and plan.undo_of.run == undone.name:
+        yield from ((call.address, RemoteId(call.id) if call.id else None) for call in done)
 
 
-def _of_policy(policy: Policy) -> dict[str, Json]:
-    values = policy.settings_json()
-    sections = {name: kind.section for name, kind in KINDS.items()}
-    return {
-        **{f"guards.{name}": limit_to_json(policy.guards.limits[name]) for name in GUARDS},
-        "guards.protect": values["protect"],
-        "guards.min_admins": values["min_admins"],
-        **{f"ownership.{sections[kind]}": patterns for kind, patterns in members(values["ownership"]).items()},
-        "leave_alone": values["leave_alone"],
-        "people.unknown": "skip" if policy.skip_unknown else "error",
-        "people.create": policy.create_people,
-        "settle": values["settle"],
-        **{code: level.value for code, level in policy.lints.items()},
-        "plans.valid_for": policy.valid_for.total_seconds(),
-        "allow": [_consent(consent) for consent in policy.consents],
-        **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),
-    }
+def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress: Report | None = None) -> Plan:
+    """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
+    # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
+    policy = replace(policy, ownership={}, leave_alone=())
+    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
+    reading, snapshot = reader.read_on(wanted, progress)
+    times = Times(run, snapshot, policy, reader.connection.spec)
+    left: dict[Address, str] = {}
+    while True:
+        inverse = Inversion(times, left)
+        try:
+            draft = reader.draft(inverse.run(), snapshot, policy)
+        except ProblemsFound as found:
+            refused = dict(_refused(inverse, found))
+            if not refused.keys() - left.keys():
+                raise
+            left |= refused
+            continue
+        more = {address: reason for address, reason in _beyond(inverse, draft) if address not in left}
+        if not more:
+            break
+        left |= more
+    undone = UndoneRun(run=run.name, digest=run.digest)
+    plan = replace(draft.plan, undo_of=undone, problems=tuple(_selected(draft)), unmanaged=())
+    # Lints are about manifests, and these declarations are of what was there.
+    return reader.add_effects(
+        replace(draft, plan=plan, lint_levels=dict.fromkeys(RULES, LintLevel.OFF)), reading, progress
+    )
 
 
-def _consent(consent: Consent) -> Json:
-    entry: dict[str, Json] = {consent.guard: UNKNOWN if consent.number is None else consent.number}
-    if consent.reason is not None:
-        entry["reason"] = consent.reason
-    return {**entry, "until": str(consent.until)}
+def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
+    """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
+    before = named_context(run.before, policy, reader.connection.spec)
+    bodies: dict[tuple[str, str], dict[str, Json]] = {}
+    absent: list[DeleteEntry[Any]] = []
+    for change in run.plan.changes:
+        kind = KINDS[change.address.kind]
+        if not run.is_done(change):
+            continue
+        for other, entry in _read_for_change(kind, run, change):
+            _join(bodies, other, entry)
+        if change.action is Action.CREATE and not kind.is_person:
+            id = run.created_id(change)
+            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), members(change.after), CallIndex())
+            known = {key: value for key, value in body.items() if value is not None}
+            absent.extend(parse_absent(kind.name, _entry(run, known)))
+        rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
+        for entry in (one for row in rows for one in lost_answer_entries(before, change, row)):
+            _join(bodies, USER, entry)
+    declared: list[DesiredResource[Any]] = []
+    for (name, _), body in bodies.items():
+        kind = KINDS[name]
+        # What a relation is between decides what is read; its values may be such as no manifest can declare.
+        keys = required_keys(kind) if kind.is_relation else body.keys()
+        declared.extend(parse(kind.name, _entry(run, {key: body[key] for key in keys})))
+    return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 
-def _ignore(pattern: str, reason: str, until: str) -> Json:
-    entry: Mapping[str, Json] = {"address": pattern, "reason": reason}
-    return {**entry, "until": until} if until else {**entry}
+def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Yield the entry with the keys of a change whose live values are compared."""
+    own = replace(change, action=Action.UPDATE)
+    if change.action is Action.DELETE:
+        yield kind.name, members(change.before)
+    elif change.action is not Action.CREATE:
+        yield kind.name, replay_entry(kind, own, members(change.before), CallIndex())
+    elif kind.is_person:
+        archived = {**members(change.after), **archived_instead(change)}
+        yield kind.name, replay_entry(kind, replace(own, id=run.created_id(change)), archived, CallIndex())
+
+
+def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:
+    """Add an entry to those that are read; what several say of one resource is joined."""
+    known = bodies.setdefault((kind, str(entry.get("id") or len(bodies))), {})
+    for key, value in entry.items():
+        present = known.get(key)
+        known[key] = {**value, **present} if isinstance(present, dict) and isinstance(value, dict) else present or value
+
+
+def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
+    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=_leave_out)
+
+
+def _leave_out(_: Problem) -> None:
+    """Leave out a problem of an entry that only decides what is read."""
+
+
+def _refused(inverse: Inversion, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
+    """Yield the changes of the run that cannot be planned back, with the reason."""
+    for problem in found.problems:
+        if problem.is_error and problem.address is not None:
+            change = inverse.origins.get(Address.parse(problem.address))
+            if change is not None:
+                message = problem.message.removeprefix(f"{problem.address}: ")
+                yield change.address, f"it is left alone, because it cannot be undone: {message}"
+
+
+def _beyond(inverse: Inversion, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+    """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
+    for change in draft.plan.changes:
+        cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
+        if cause is not None and change.address not in inverse.origins:
+            yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
+    for address, origin in inverse.origins.items():
+        reason = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
+        if reason is not None:
+            yield origin.address, f"it is left alone, because {reason}"
+    for call in draft.plan.calls:
+        made = inverse.origins.get(call.address)
+        if call.may_be_refused and made is not None and made.action is Action.CREATE:
+            yield made.address, "it is left alone, because others use it"
+
+
+def _selected(draft: DraftPlan) -> Iterator[Problem]:
+    """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
+    for problem in draft.plan.problems:
+        is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
+        if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
+            yield problem

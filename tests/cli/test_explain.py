@@ -21,7 +21,7 @@ from lmsconf.errors import ExitCode, UsageError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
 from lmsconf.manifest.explain import explain, explainable
-from lmsconf.manifest.whole_schema import manifest_schema
+from lmsconf.manifest.schema_check import manifest_schema
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of

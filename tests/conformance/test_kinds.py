@@ -18,8 +18,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind, row_type_of
 from lmsconf.kinds.shared.steps import fill_refs_in_path
-from lmsconf.manifest.schema_check import branches_of
-from lmsconf.manifest.whole_schema import declared_section, sections_by_path
+from lmsconf.manifest.schema_check import branches_of, declared_section, sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.plan import plan_to_manifests

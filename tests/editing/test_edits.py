@@ -24,8 +24,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.files import write_all_or_none
-from lmsconf.workspace.export.accept_drift import DriftedProject
-from lmsconf.workspace.export.export import export_snapshot
+from lmsconf.workspace.accept_drift import DriftedProject
+from lmsconf.workspace.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
 pytestmark = pytest.mark.sampled(day=8)

@@ -21,7 +21,7 @@ from texts import listed_cases
 from lmsconf.errors import ProblemsFound
 from lmsconf.manifest.edit.ordering import order_manifest
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.whole_schema import manifest_schema
+from lmsconf.manifest.schema_check import manifest_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 
 SCHEMA = manifest_schema()

@@ -26,8 +26,8 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
-from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import load_folder
+from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json

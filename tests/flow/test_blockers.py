@@ -10,8 +10,7 @@ from texts import text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.schema_check import properties
-from lmsconf.manifest.whole_schema import declared_section
+from lmsconf.manifest.schema_check import declared_section, properties
 
 from .project import Project
 from .shell import lmsconf

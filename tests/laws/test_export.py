@@ -32,7 +32,7 @@ from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
-from lmsconf.workspace.export.export import ExportResult, export_snapshot
+from lmsconf.workspace.export import ExportResult, export_snapshot
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 

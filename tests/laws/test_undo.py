@@ -28,7 +28,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, UndoLevel
 from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.workspace.undo_plan import load_run, plan_undo
+from lmsconf.workspace.plan_with_base import load_run, plan_undo
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 

@@ -16,8 +16,14 @@ from typing import Any
 
 from fastjsonschema import compile_to_code
 
-from lmsconf.manifest.schema_check import FORMATS, SchemaValidator
-from lmsconf.manifest.whole_schema import for_each_validator, sections_by_path, sections_validator, set_validators
+from lmsconf.manifest.schema_check import (
+    FORMATS,
+    SchemaValidator,
+    for_each_validator,
+    sections_by_path,
+    sections_validator,
+    set_validators,
+)
 from lmsconf.project.config_reader import project_validator
 
 TARGET = Path(__file__).parent.parent.parent / "lmsconf" / "manifest" / "schema_code.py"

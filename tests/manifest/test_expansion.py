@@ -14,15 +14,15 @@ from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.manifest.nodes import EntrySourceMap
-from lmsconf.manifest.whole_schema import declared_section
+from lmsconf.manifest.schema_check import declared_section
+from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_reader import read_project_file
-from lmsconf.workspace.export.manifest_files import expanded_manifest
+from lmsconf.workspace.manifest_files import expanded_manifest
 
 VARIABLES: dict[str, Json] = {
     "none": [],

@@ -16,9 +16,8 @@ from manifest.schema_writer import passes
 from texts import listed_cases
 
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.schema_check import SchemaValidator, manifest_schema
 from lmsconf.manifest.schema_messages import WORDED
-from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.files import read_schema
 from lmsconf.workspace.project_manifests import load_manifests

@@ -27,13 +27,16 @@ from lmsconf.manifest import schema_code
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaValidator,
+    Section,
     branches_of,
+    declared_section,
     identifying_keys,
+    manifest_schema,
     properties,
     property_schema,
+    sections_by_path,
     types_of_schema,
 )
-from lmsconf.manifest.whole_schema import Section, declared_section, manifest_schema, sections_by_path
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json

@@ -14,7 +14,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.assignment.types import AssignmentSpec
-from lmsconf.manifest.expand import table_files
+from lmsconf.manifest import table_files
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

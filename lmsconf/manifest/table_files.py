@@ -20,7 +20,18 @@ from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, pro
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
-from lmsconf.manifest.expand.table import (
+from lmsconf.manifest.file_set import ManifestFileReader, decode_text
+from lmsconf.manifest.nodes import (
+    ALLOW_EMPTY,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Mark,
+    Seq,
+    pack_mark,
+)
+from lmsconf.manifest.schema_check import item_keys
+from lmsconf.manifest.table import (
     CSV,
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
@@ -34,17 +45,6 @@ from lmsconf.manifest.expand.table import (
     require_columns,
     shifted_row_problems,
 )
-from lmsconf.manifest.file_set import ManifestFileReader, decode_text
-from lmsconf.manifest.nodes import (
-    ALLOW_EMPTY,
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Mark,
-    Seq,
-    pack_mark,
-)
-from lmsconf.manifest.whole_schema import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name

@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, Manife
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
-from lmsconf.manifest.whole_schema import declared_section
+from lmsconf.manifest.schema_check import declared_section
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
@@ -34,7 +34,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import make_plan
 from lmsconf.planner.planned_resources import OWNED
-from lmsconf.workspace.export.manifest_files import (
+from lmsconf.workspace.manifest_files import (
     TeamRule,
     entries_of,
     live_entries,

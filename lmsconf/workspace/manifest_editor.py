@@ -31,10 +31,9 @@ from lmsconf.manifest.edit.yaml_editor import (
     require_literal,
     set_key,
 )
-from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
-from lmsconf.manifest.schema_check import property_schema
-from lmsconf.manifest.whole_schema import declared_section
+from lmsconf.manifest.schema_check import declared_section, property_schema
+from lmsconf.manifest.sets import WINDOW
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

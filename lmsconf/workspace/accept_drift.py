@@ -24,7 +24,7 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.selection import AMBIGUOUS, resolve_patterns, unresolved_problem
-from lmsconf.workspace.export.manifest_editor import ManifestEditor
+from lmsconf.workspace.manifest_editor import ManifestEditor
 
 ACCEPT: Final = "--accept"
 

@@ -1,1 +1,0 @@
-"""Expansion of variables, `for_each`, sets, windows, `use`, `except`, CSV files and workbooks into plain entries."""
