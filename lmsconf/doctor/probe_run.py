@@ -38,7 +38,7 @@ from lmsconf.doctor.trials import ScratchObjects, TrialClient, Undetermined, rea
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
 from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.manifest.edit.tree_builder import Node
-from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, replace_value
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, refuse_shared, refused_edit, replace_value
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
@@ -340,12 +340,12 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
     try:
-        rest = {key: value for key, value in dialect.items() if not _set_key(page, root, key, value, workspace)}
+        rest = {key: value for key, value in dialect.items() if not _set_key(root, key, value, workspace)}
         edited, wanted = page.edited_bytes().decode(), root.value()
     except ProblemsFound as refused:
         raise _unsafe_edit(dialect) from refused
     if rest and isinstance(wanted, dict):
-        indent = " " * (root.parts[0][0].column - 1 if root.parts else 0)
+        indent = " " * (root.parts[0][0].where.column - 1 if root.parts else 0)
         edited += "".join(f"{indent}{line}{end}" for line in _dialect_lines(rest))
         wanted = {**wanted, _KEY: dict(rest)}
     if _parsed(edited) != wanted:
@@ -353,7 +353,7 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
     return edited
 
 
-def _set_key(page: YamlEditor, root: Node, key: str, value: Value, workspace: str) -> bool:
+def _set_key(root: Node, key: str, value: Value, workspace: str) -> bool:
     """Note a key's new value in the section that declares it, or in that for all workspaces; False if there is none.
 
     The section of the workspace takes precedence. Raises ProblemsFound.
@@ -363,13 +363,13 @@ def _set_key(page: YamlEditor, root: Node, key: str, value: Value, workspace: st
     if section is None:
         return False
     if section.kind != "mapping":
-        raise refused_edit("this is not a mapping", page.location_of(section))
-    page.refuse_shared(section)
+        raise refused_edit("this is not a mapping", section.where)
+    refuse_shared(section)
     node = section.get(key)
     if node is None:
         section.added_keys[key] = value
     else:
-        replace_value(page, node, value)
+        replace_value(node, value)
     return True
 
 

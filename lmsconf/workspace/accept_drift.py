@@ -232,10 +232,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
         """
         editor = ManifestEditor(self.manifests, self.root, self.timezone)
-        editor.accept(findings)
-        after = editor.edited()
-        if editor.problems:
-            raise ProblemsFound(editor.problems)
+        after = editor.accept(findings)
         before = {name: editor.pages[name].data for name in after}
         return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
 

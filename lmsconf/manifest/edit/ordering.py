@@ -162,10 +162,10 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
         _refuse_other(document, schema)
     buffer = TextBuffer(text)
     try:
-        permutations = [one for root in parse_documents(buffer.text) for one in _ordered(buffer, root, schema)]
+        permutations = [one for root in parse_documents(name, buffer.text) for one in _ordered(buffer, root, schema)]
     except UnsafeEdit as unsafe:
         node, why = unsafe.args
-        raise _refused(why, SourceLocation(name, node.line, node.column)) from unsafe
+        raise _refused(why, node.where) from unsafe
     if not permutations:
         return text
     after = reordered(buffer.text, permutations)

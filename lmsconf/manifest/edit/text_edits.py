@@ -58,18 +58,13 @@ def _is_plain(word: str, flow: bool) -> bool:
     return not (flow and _BREAKS_FLOW.search(word))
 
 
-def format_inline(value: Json) -> str:
-    """Format a value on one line, however long."""
+def format_inline(value: Json, *, in_brackets: bool = True) -> str:
+    """Format a value on one line, however long. in_brackets: within brackets."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(format_inline, value)) + "]"
-    return format_scalar(value, in_brackets=True)
-
-
-def _format_alone(value: Json) -> str:
-    """Format a value on one line, outside of brackets."""
-    return format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=False)
+    return format_scalar(value, in_brackets=in_brackets)
 
 
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
@@ -91,7 +86,7 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
         for name, item in value.items():
             yield from _member(name, item, f"{indent}  ")
     else:
-        yield f"{lead}{_key(key)}: {_format_alone(value)}"
+        yield f"{lead}{_key(key)}: {format_inline(value, in_brackets=False)}"
 
 
 def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
@@ -99,7 +94,7 @@ def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
             yield from format_entry_lines(item, indent)
         else:
-            yield f"{indent}- {_format_alone(item)}"
+            yield f"{indent}- {format_inline(item, in_brackets=False)}"
 
 
 def _is_table(items: Sequence[Json]) -> bool:
@@ -115,6 +110,7 @@ def _fits(lead: str, value: Json) -> bool:
 _BLANKS: Final = re.compile(r"[ \t]*")
 _BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
 """Blanks, line breaks and comments."""
+_EMPTY_LINES: Final = re.compile(r"(?:[^\S\n]*\n)*+")
 
 
 class UnsafeEdit(Exception):
@@ -143,12 +139,6 @@ class TextBuffer:
     def line_start(self, at: int) -> int:
         """Return the start of the line that contains the offset."""
         return self.text.rfind("\n", 0, at) + 1
-
-    def line_end(self, at: int) -> int:
-        """Return the end of that line, before its line break."""
-        end = self.text.find("\n", at)
-        end = len(self.text) if end < 0 else end
-        return end - 1 if end > at and self.text[end - 1 : end] == "\r" else end
 
     def next_line(self, at: int) -> int:
         """Return the start of the next line; the end of the text if there is none."""
@@ -200,8 +190,7 @@ def escape_variables(value: Json) -> Json:
 
 def render_inline(raw: Json, *, in_brackets: bool) -> str:
     """Format a raw value on one line. in_brackets: within brackets."""
-    value = unescape_variables(raw)
-    return format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=in_brackets)
+    return format_inline(unescape_variables(raw), in_brackets=in_brackets)
 
 
 def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
@@ -348,12 +337,7 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> T
     is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
     if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
         # Of the blank lines around a removed item those above are kept; a list does not begin with one.
-        while (
-            end < len(buffer.text)
-            and not buffer.text[end : buffer.line_end(end)].strip()
-            and buffer.next_line(end) > end
-        ):
-            end = buffer.next_line(end)
+        end = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, end)).end()
     return TextEdit(start, end)
 
 

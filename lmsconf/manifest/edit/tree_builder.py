@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, cast
 import yaml
 from msgspec import Struct, field
 
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.manifest.yaml_reader import YamlParser
 from lmsconf.model.canonical_json import Json
@@ -36,8 +36,7 @@ class Node(Struct, eq=False, kw_only=True):
     start: int
     end: int
     outer: int
-    line: int
-    column: int
+    where: SourceLocation
     inside: bool
     parent: Node | None
     text: str
@@ -90,11 +89,11 @@ def part_span(part: tuple[Node, ...]) -> tuple[int, int]:
     return part[0].outer, max(node.end for node in part)
 
 
-def parse_documents(text: str) -> list[Node]:
+def parse_documents(file: str, text: str) -> list[Node]:
     """Return the root of each document of a YAML text that the strict reader has accepted. Raises LmsconfError."""
     events = yaml.parse(text, Loader=YamlParser)
     return [
-        _TreeBuilder(text, events, {}).node(next(events), None)
+        _TreeBuilder(file, text, events, {}).node(next(events), None)
         for event in events
         if isinstance(event, yaml.DocumentStartEvent)
     ]
@@ -103,6 +102,7 @@ def parse_documents(text: str) -> list[Node]:
 class _TreeBuilder(Struct):
     """Build the nodes of one document from parser events. The strict reader limits how deep they are nested."""
 
+    file: str
     text: str
     events: Iterator[Any]
     anchors: dict[str, Node]
@@ -134,8 +134,7 @@ class _TreeBuilder(Struct):
             start=start,
             end=max(start, event.end_mark.index),
             outer=begins.index,
-            line=begins.line + 1,
-            column=begins.column + 1,
+            where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
             inside=parent is not None and (parent.flow or parent.inside),
             parent=parent,
             text=text,
@@ -153,7 +152,7 @@ class _TreeBuilder(Struct):
         node.parts = [tuple(children[at : at + size]) for at in range(0, len(children), size)]
         for key in children[::size] if size > 1 else ():
             if key.kind != "scalar":
-                raise LmsconfError(f"line {key.line}: this key is not text", hint="Change this manifest by hand.")
+                raise LmsconfError(f"line {key.where.line}: this key is not text", hint="Change this manifest by hand.")
         node.end = cast(yaml.Mark, event.end_mark).index if node.flow or not children else part_span(node.parts[-1])[1]
 
 

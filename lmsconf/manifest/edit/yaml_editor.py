@@ -52,11 +52,7 @@ class YamlEditor:
     @cached_property
     def roots(self) -> list[Node]:
         """The root node of each document."""
-        return parse_documents(self._buffer.text)
-
-    def location_of(self, node: Node) -> SourceLocation:
-        """Return the source location of a node."""
-        return SourceLocation(self.name, node.line, node.column)
+        return parse_documents(self.name, self._buffer.text)
 
     @cached_property
     def nodes_by_place(self) -> dict[tuple[int, int], Node]:
@@ -64,16 +60,8 @@ class YamlEditor:
         places: dict[tuple[int, int], Node] = {}
         for root in self.roots:
             for node in node_and_descendants(root):
-                places.setdefault((node.line, node.column), node)
+                places.setdefault((node.where.line, node.where.column), node)
         return places
-
-    def refuse_shared(self, node: Node) -> None:
-        """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
-        if node.shared:
-            hint = "Replace each alias by the value, or change it here by hand for all of them."
-            raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", self.location_of(node), hint)
-        if node.parent is not None:
-            self.refuse_shared(node.parent)
 
     @property
     def is_changed(self) -> bool:
@@ -90,13 +78,13 @@ class YamlEditor:
             text = self._buffer.apply_edits(piece for root in self.roots for piece in self._pieces(root))
         except UnsafeEdit as unsafe:
             node, why = unsafe.args
-            raise refused_edit(f"this cannot be edited in place: {why}", self.location_of(node)) from unsafe
+            raise refused_edit(f"this cannot be edited in place: {why}", node.where) from unsafe
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for root in self.roots for node in node_and_descendants(root) if node.is_changed)
             message = "this cannot be edited in place: its meaning would change"
-            raise refused_edit(message, self.location_of(first))
+            raise refused_edit(message, first.where)
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -109,9 +97,18 @@ class YamlEditor:
             yield from self._pieces(child)
 
 
-def replace_value(editor: YamlEditor, node: Node, raw: Json) -> None:
+def refuse_shared(node: Node) -> None:
+    """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
+    if node.shared:
+        hint = "Replace each alias by the value, or change it here by hand for all of them."
+        raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", node.where, hint)
+    if node.parent is not None:
+        refuse_shared(node.parent)
+
+
+def replace_value(node: Node, raw: Json) -> None:
     """Replace the value of a node. Raises ProblemsFound."""
-    editor.refuse_shared(node)
+    refuse_shared(node)
     if node.value() != raw:
         node.replacement = raw
 
@@ -152,7 +149,6 @@ def comparison_key_for(schema: Mapping[str, Json]) -> ComparisonKey | None:
 
 
 def change_list(
-    editor: YamlEditor,
     entry: Node,
     key: str,
     comparison_key: ComparisonKey,
@@ -165,116 +161,114 @@ def change_list(
     are added. Of a list with `include` and `exclude`, missing items are removed from `include`, extra ones from
     `exclude`; the key is removed if nothing remains in either.
     """
-    node = require_literal(editor, entry.get(key), entry)
+    node = require_literal(entry.get(key), entry)
     if node.kind == "mapping":
         if node.get("include") is None and node.get("exclude") is None:
-            raise refused_edit(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
-        _take(editor, node.get("include"), node, missing, comparison_key)
+            raise refused_edit(f"{key} are defined elsewhere", node.where, ELSEWHERE)
+        _take(node.get("include"), node, missing, comparison_key)
         # A live item under `exclude` is no longer excluded.
-        _take(editor, node.get("exclude"), node, extra, comparison_key)
+        _take(node.get("exclude"), node, extra, comparison_key)
         if all(part.kind == "list" and not part.kept() for part in node.items):
-            remove_key(editor, entry, key)
+            remove_key(entry, key)
         return
-    change_items(editor, node, missing, extra, comparison_key)
+    change_items(node, missing, extra, comparison_key)
     if key in MAY_NOT_BE_EMPTY:
-        remove_emptied_list(editor, entry, key, node)
+        remove_emptied_list(entry, key, node)
 
 
-def change_items(
-    editor: YamlEditor, node: Node, missing: Sequence[Json], extra: Sequence[Json], comparison_key: ComparisonKey
-) -> None:
+def change_items(node: Node, missing: Sequence[Json], extra: Sequence[Json], comparison_key: ComparisonKey) -> None:
     """Remove and add items of a list that is complete, without `include` and `exclude`. Raises ProblemsFound."""
-    _take(editor, node, node, missing, comparison_key)
+    _take(node, node, missing, comparison_key)
     if extra:
-        _require_list(editor, node)
+        _require_list(node)
         node.added.extend(escape_variables(item) for item in extra)
 
 
-def _require_list(editor: YamlEditor, node: Node, what: str = "this list is") -> None:
+def _require_list(node: Node, what: str = "this list is") -> None:
     """Return if a node is a list that no alias repeats. Raises ProblemsFound."""
     if node.kind != "list":
-        raise refused_edit(f"{what} defined elsewhere", editor.location_of(node), ELSEWHERE)
-    editor.refuse_shared(node)
+        raise refused_edit(f"{what} defined elsewhere", node.where, ELSEWHERE)
+    refuse_shared(node)
 
 
-def remove_emptied_list(editor: YamlEditor, entry: Node, key: str, node: Node) -> None:
+def remove_emptied_list(entry: Node, key: str, node: Node) -> None:
     """Remove the key of an emptied list that must not be empty: it is then not managed."""
     if node.kind == "list" and not node.kept() and not node.added:
-        remove_key(editor, entry, key)
+        remove_key(entry, key)
 
 
-def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Json], same: ComparisonKey) -> None:
+def _take(node: Node | None, above: Node, items: Iterable[Json], same: ComparisonKey) -> None:
     wanted = {same(item): item for item in items}
     if not wanted:
         return
     matched = set()
-    listed = require_literal(editor, node, above)
-    _require_list(editor, listed)
+    listed = require_literal(node, above)
+    _require_list(listed)
     for at, item in enumerate(listed.items):
         key = None if at in listed.removed or item.target else same(unescape_variables(item.value()))
         if key in wanted:
-            editor.refuse_shared(item)
+            refuse_shared(item)
             listed.removed.add(at)
             matched.add(key)
     for lost in (item for key, item in wanted.items() if key not in matched):
         message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
         hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        raise refused_edit(message, editor.location_of(listed), hint)
+        raise refused_edit(message, listed.where, hint)
 
 
-def require_literal(editor: YamlEditor, node: Node | None, parent: Node) -> Node:
+def require_literal(node: Node | None, parent: Node) -> Node:
     """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
-        raise refused_edit("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
+        raise refused_edit("what differs is not written out here", parent.where, ELSEWHERE)
     if node.kind == "alias":
         hint = "Replace the alias by its value, and run it again."
-        raise refused_edit("this comes from an alias", editor.location_of(node), hint)
+        raise refused_edit("this comes from an alias", node.where, hint)
     if "$(" in node.text.replace("$$(", ""):
         hint = "Change the variable, or replace it by its value, and run it again."
-        raise refused_edit(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
+        raise refused_edit(f"this comes from a variable: {node.text}", node.where, hint)
     return node
 
 
-def set_key(editor: YamlEditor, entry: Node, key: str, raw: Json) -> None:
+def set_key(entry: Node, key: str, raw: Json) -> None:
     """Set the value under a key, adding the key if needed. Raises ProblemsFound."""
     node = entry.get(key)
     if node is not None:
-        replace_value(editor, require_literal(editor, node, entry), raw)
+        replace_value(require_literal(node, entry), raw)
         return
-    editor.refuse_shared(entry)
+    refuse_shared(entry)
     entry.added_keys[key] = raw
 
 
-def remove_key(editor: YamlEditor, entry: Node, key: str) -> None:
+def remove_key(entry: Node, key: str) -> None:
     """Remove a key and its value. Raises ProblemsFound."""
     node = entry.get(key)
     if node is not None:
-        editor.refuse_shared(node)
+        refuse_shared(node)
         entry.removed.add(entry.items.index(node))
 
 
 Condition = dict[str, Json]
 
 
-def change_conditions(editor: YamlEditor, entry: Node, missing: Sequence[Json], extra: Sequence[Json]) -> None:
+def change_conditions(entry: Node, missing: Sequence[Json], extra: Sequence[Json]) -> None:
     """Edit conditions on a field that has a declared and a live one; add and remove others. Raises ProblemsFound."""
-    node = require_literal(editor, entry.get("conditions"), entry)
-    _require_list(editor, node, "the conditions are")
+    node = require_literal(entry.get("conditions"), entry)
+    _require_list(node, "the conditions are")
     added = cast("list[Condition]", list(extra))
     for declared in cast("list[Condition]", missing):
-        at = _find(editor, node, declared)
+        at = _find(node, declared)
         item = node.items[at]
         same = next((one for one in added if one["field"] == declared["field"]), None)
         if same is None:
             node.removed.add(at)
         else:
             added.remove(same)
-            _turn(editor, item, same)
+            _turn(item, same)
     node.added.extend(escape_variables(item) for item in added)
-    remove_emptied_list(editor, entry, "conditions", node)
+    remove_emptied_list(entry, "conditions", node)
 
 
-def _find(editor: YamlEditor, node: Node, wanted: Condition) -> int:
+def _find(node: Node, wanted: Condition) -> int:
     """Return the index of the item with that condition: with its system condition, else with none.
 
     Raises ProblemsFound.
@@ -293,10 +287,10 @@ def _find(editor: YamlEditor, node: Node, wanted: Condition) -> int:
             if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
                 return at
     message = f"the condition on {wanted['field']} is not in this list itself"
-    raise refused_edit(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
+    raise refused_edit(message, node.where, f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
 
-def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
+def _turn(item: Node, wanted: Condition) -> None:
     """Change a condition to another one on the same field. Raises ProblemsFound."""
     old = cast(Condition, item.value())
     before, after = _choices(unescape_variables(old)), _choices(wanted)
@@ -305,17 +299,17 @@ def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
     if after and before:
         removed = [one for one in before if choice_key(one) not in kept]
         added = [one for one in after if choice_key(one) not in known]
-        change_items(editor, require_literal(editor, item.get("choices"), item), removed, added, choice_key)
+        change_items(require_literal(item.get("choices"), item), removed, added, choice_key)
     elif after:
         item.added_keys["choices"] = escape_variables(after)
     else:
-        remove_key(editor, item, "choices")
+        remove_key(item, "choices")
     # A condition without a system condition keeps the live one, if it lists any choice.
     if "system_condition" in old or not after:
         if "system_condition" in wanted:
-            set_key(editor, item, "system_condition", escape_variables(wanted["system_condition"]))
+            set_key(item, "system_condition", escape_variables(wanted["system_condition"]))
         else:
-            remove_key(editor, item, "system_condition")
+            remove_key(item, "system_condition")
 
 
 def _choices(raw: Json) -> list[Json]:
