@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from texts import listed_cases
+import yaml
+from manifest.cases import Case, cases
+from texts import listed_cases, text_of
 
-from lmsconf.errors import ProblemsFound, Severity
+from lmsconf.errors import ExitCode, ProblemsFound, Severity
 from lmsconf.model.plan import Plan
 
-from .altered_service import plan_against
-from .project import Project
+from .altered_service import Edit, plan_against, plan_altered
+from .project import Project, told_problems
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -199,3 +201,261 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
     else:
         assert (problem.code, problem.severity) == ("absent/look-alike", Severity.WARNING)
         assert f'but "{stays}" is, and is kept' in problem.message
+
+
+# What a plan says of the assignments of an earlier content: who keeps it, and for whom it is not replaced.
+
+
+GROUPS = tuple("ABCDEFG")
+VALUES = ("mandatory", "visible_from", "visible_until")
+OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"
+CASES = cases(Path(__file__).with_name("replacements.txt"))
+REPLACED_SEED = text_of(__file__, "replaced_assignments_seed.yaml")
+
+
+def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:
+    audiences = ", ".join(f"{{group: {name}}}" for name in groups)
+    """A project in which both people are in progress on the earlier content, which is assigned to one of them."""
+    return Project(
+        root,
+        "people: [{email: ann@x.example}, {email: bo@x.example}]\n"
+        f"groups: [{', '.join(f'{{name: {name}}}' for name in groups)}]\n"
+        "content: [{name: Old}, {name: New}]\n"
+        f"content_targets: [{{content: Old, assign_to: [{audiences}, {{user: ann@x.example}}]}}]\n"
+        "participations:\n  - {user: ann@x.example, content: Old, state: IN_PROGRESS}\n"
+        "  - {user: bo@x.example, content: Old, state: IN_PROGRESS}\n",
+        timezone,
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "named"),
+    [
+        (GROUPS[:6], "group/B, group/C, group/D, group/E, group/F"),
+        (GROUPS[:7], "group/B, group/C, group/D, group/E, group/F and 1 more"),
+    ],
+)
+def test_a_note_names_five_audiences_that_keep_the_earlier_content(
+    tmp_path: Path, groups: tuple[str, ...], named: str
+) -> None:
+    """The others are counted."""
+    it = made(tmp_path, groups)
+    plan = it.plan(
+        "content_targets: [{content: New, assign_to: [{group: A}, {user: ann@x.example}],"
+        " replaces: {content: Old, then: remove}}]"
+    )
+    (note,) = (one for one in plan.all_problems if one.code == "content-target/replaces-others")
+    assert note.message == f"Old stays assigned to {named}: this entry does not assign New to them"
+
+
+@pytest.mark.parametrize(
+    ("timezone", "says"),
+    [
+        ("timezone: Europe/Stockholm\n", "and kept until 2026-06-01T00:30:00+02:00"),
+        ("timezone: America/New_York\n", "and not kept: `keep` was until 2026-05-31T18:30:00-04:00"),
+    ],
+)
+def test_who_is_in_progress_keeps_a_content_to_the_end_of_a_day_of_the_project(
+    tmp_path: Path, timezone: str, says: str
+) -> None:
+    """The day is that of the project's time zone: one that is over in the west may have just begun in the east.
+
+    Who is in progress without the assignment that is replaced is not counted.
+    """
+    it = made(tmp_path, ("A",), timezone=timezone)
+    plan = it.plan(
+        "content_targets: [{content: New, assign_to: [{user: ann@x.example}],"
+        " replaces: {content: Old, then: remove}, keep: {in_progress: true, until: '2026-06-01T00:30:00+02:00'}}]"
+    )
+    (note,) = (one for one in plan.all_problems if one.code == "content-target/in-progress")
+    assert note.message == f"content_target/Old -> user/ann@x.example: 1 person is in progress {says}"
+
+
+@pytest.mark.parametrize(
+    ("window", "is_changed"),
+    [
+        ("", False),
+        (", visible_until: '2027-01-31T00:00:00Z'", False),
+        (", visible_until: '2026-12-31T00:00:00Z'", False),
+        (", visible_until: '2026-12-30T23:59:59Z'", True),
+    ],
+    ids=["open", "later", "the same", "earlier"],
+)
+def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
+    tmp_path: Path, window: str, is_changed: bool
+) -> None:
+    """A member of a group who is in progress keeps the content by an assignment of their own, at least until then."""
+    it = Project(
+        tmp_path,
+        "people: [{email: ann@x.example}]\ngroups: [{name: A, members: [ann@x.example]}]\n"
+        "content: [{name: Old}, {name: New}]\ncontent_targets:\n  - {content: Old, assign_to: [{group: A}]}\n"
+        f"  - {{content: Old{window}, assign_to: [{{user: ann@x.example}}]}}\n"
+        "participations: [{user: ann@x.example, content: Old, state: IN_PROGRESS}]\n",
+    )
+    plan = it.plan(
+        "content_targets: [{content: New, assign_to: [{group: A}], replaces: {content: Old, then: remove},"
+        " keep: {in_progress: true, until: '2026-12-31T00:00:00Z'}}]"
+    )
+    own = [one for one in plan.changes if str(one.address) == "content_target/Old -> user/ann@x.example"]
+    assert bool(own) is is_changed
+    assert len(plan.changes) - len(own) == 2
+
+
+KEEPING = """
+content_targets:
+  - content: New
+    assign_to: [{user: ann@x.example}]
+    replaces: {content: Old, then: remove}
+    keep: {in_progress: true, until: 2090-12-31}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--coverage",)])
+@pytest.mark.parametrize("state", ["IN_PROGRESS", "APPROVED"])
+def test_an_assignment_that_ends_before_keep_says_is_no_drift(
+    tmp_path: Path, state: str, options: tuple[str, ...]
+) -> None:
+    """It stays, as apply leaves it, while its person is in progress; it is drift if the person is not."""
+    it = Project(tmp_path, REPLACED_SEED.replace("IN_PROGRESS", state), OPTIONS)
+    it.settled(
+        "content_targets:\n  - {content: Old, visible_until: 2090-12-01, assign_to: [{user: ann@x.example}]}\n"
+        "  - {content: New, assign_to: [{user: ann@x.example}]}\n"
+    )
+    it.write(KEEPING)
+    kept = state == "IN_PROGRESS"
+    assert bool(it.plan().changes) is not kept
+    ran = lmsconf(tmp_path, "drift", *options)
+    assert ran.code == (ExitCode.OK if kept else ExitCode.CHANGES)
+    assert ("assignment of Old to user/ann@x.example is live but must not exist" in ran.out) is not kept
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_what_becomes_of_an_assignment_that_is_replaced(tmp_path: Path, case: Case) -> None:
+    """Each change stands after those that it needs, and what is reported beside the changes.
+
+    The comments of a case are the live assignments, the options of the project, and those of the plan.
+    """
+    said = yaml.safe_load("\n".join(one[1:] for one in case.text.splitlines() if one.startswith("#")))
+    options = {key: tuple(value) for key, value in said.get("plan", {}).items()}
+    it = Project(tmp_path, f"{REPLACED_SEED}content_targets: {said['live']}\n", OPTIONS + said.get("options", ""))
+    try:
+        plan = it.plan(case.text, **options)
+    except ProblemsFound as error:
+        told = told_problems(error.problems)
+    else:
+        told = _changes(plan) + told_problems(plan.all_problems)
+    assert told == case.told
+
+
+def _results(*people: str, state: str = "IN_PROGRESS") -> Edit:
+    """More results of the earlier content, as the service lists them."""
+
+    def edit(said: dict[str, Any]) -> None:
+        said["list"] += [{**one, "userId": id, "state": state} for one in said["list"][:1] for id in people]
+
+    return edit
+
+
+UNKNOWN: dict[str, tuple[str, dict[str, Edit], str]] = {
+    "results without a list": (
+        "{group: A}",
+        {"/analyse/results": lambda said: said.pop("list")},
+        "a response is missing its list of results",
+    ),
+    "an unknown state": (
+        "everyone",
+        {"/analyse/results": _results("u-2", "u-4", state="PAUSED")},
+        "the service returns an unknown state for 2",
+    ),
+    "a smart group without its members": (
+        "{smart_group: S}",
+        {"/smart-groups/sg-1": lambda said: said.pop("members")},
+        "the service does not return the members of the smart group",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_whose_progress_is_not_known_keeps_nothing(tmp_path: Path, name: str) -> None:
+    """The reason is told; the plan is an error where somebody is to keep the earlier content."""
+    audience, edits, why = UNKNOWN[name]
+    it = Project(tmp_path, f"{REPLACED_SEED}content_targets: [{{content: Old, assign_to: [{audience}]}}]\n", OPTIONS)
+    replacing = f"content_targets: [{{content: New, assign_to: [{audience}], replaces: {{content: Old, then: remove}}"
+    earlier = f"content_target/Old -> {audience.strip('{}').replace(': ', '/')}"
+    plan = plan_altered(it, f"{replacing}}}]", edits)
+    assert len(plan.changes) == 2
+    told = [one.message for one in plan.all_problems if one.code == "content-target/in-progress"]
+    assert told == [f"{earlier}: how many are in progress is not known: {why}"]
+    plan = plan_altered(it, f"{replacing}, keep: {{in_progress: true, until: 2027-03-31}}}}]", edits)
+    assert len(plan.changes) == 2
+    told = [one.message for one in plan.all_problems if one.is_error]
+    assert told == [f"{earlier}: who is in progress is not known, so nobody can be kept: {why}"]
+
+
+def test_only_active_people_of_the_workspace_keep_a_content(tmp_path: Path) -> None:
+    """A result may be that of somebody who is archived, or in no list of people."""
+    it = Project(tmp_path, f"{REPLACED_SEED}content_targets: [{{content: Old, assign_to: [everyone]}}]\n", OPTIONS)
+    plan = plan_altered(
+        it,
+        "content_targets: [{content: New, assign_to: [everyone], replaces: {content: Old, then: remove},"
+        " keep: {in_progress: true, until: 2027-03-31}}]",
+        {"/analyse/results": _results("u-3", "u-99")},
+    )
+    kept = [one.address.name for one in plan.changes if one.address.name.startswith("Old -> user/")]
+    assert kept == ["Old -> user/ann@x.example", "Old -> user/dan@x.example"]
+
+
+def test_an_earlier_assignment_is_not_replaced_where_the_workspace_is_not_clear(tmp_path: Path) -> None:
+    """It is live twice, and its window cannot be read; a snapshot file does not hold who is in progress."""
+    live = "content_targets: [{content: Old, mandatory: true, assign_to: [{group: A}]}]\n"
+    it = Project(tmp_path, REPLACED_SEED + live, OPTIONS)
+    manifests = "content_targets:\n  - {content: New, assign_to: [{group: A}], replaces: {content: Old, then: THEN}}"
+
+    def told(then: str, edit: Edit) -> str:
+        try:
+            return told_problems(plan_against(it, manifests.replace("THEN", then), edit).all_problems)
+        except ProblemsFound as error:
+            return told_problems(error.problems)
+
+    at = "manifests/all.yaml:2:55: error: content_target/Old -> group/A: "
+    assert told("remove}, keep: {in_progress: true, until: 2027-03-31", lambda _: None) == (
+        f"{at}who is in progress is not known, so nobody can be kept: "
+        "a snapshot file and a drift report do not hold it [refusal/progress-unknown]\n"
+        "  Give the token the right to read results, or remove `keep`.\n"
+    )
+    twin = {"content": "c-1", "target": "g-1", "type": "TEAM", "mandatory": True}
+    assert told("remove", lambda said: said["content_target"].append(twin)) == (
+        f"{at}it is live 2 times, as c-1/GROUP/g-1, c-1/TEAM/g-1 [identity/live-twice]\n"
+        "  Delete the duplicate in the product, or check the dialect key content-targets.on-existing.\n"
+    )
+    for then in ("optional", "{visible_until: 2026-12-31}"):
+        unreadable = told(then, lambda said: said["content_target"][0].update(start="soon"))
+        assert unreadable.startswith(f'{at}"soon" cannot be read as a time'), unreadable
+
+
+def test_results_are_read_only_of_audiences_that_lose_the_content(tmp_path: Path) -> None:
+    """Those of everyone are not, where the content is replaced for one person."""
+    live = "content_targets: [{content: Old, assign_to: [{user: ann@x.example}, everyone, {group: A}]}]\n"
+    it = Project(tmp_path, REPLACED_SEED + live, OPTIONS)
+    it.plan(
+        "content_targets: [{content: New, assign_to: [{user: ann@x.example}], replaces: {content: Old, then: remove}}]",
+        effects=False,
+    )
+    # Of one person there is a page of one row, and an empty one.
+    assert [call.operation for call in it.calls].count("analytics.results") == 2
+
+
+def _changes(plan: Plan) -> str:
+    """Each change with the changes that its last call follows, its reason, and its values."""
+    of = {call.id: call.address.name for call in plan.calls}
+    after = {call.address: sorted({of[one] for one in call.needs} - {call.address.name}) for call in plan.calls}
+    lines = []
+    for one in plan.changes:
+        needed = " and ".join(after[one.address])
+        lines.append(f"{one.source}: {one.action.value} {one.address.name}{needed and f', after {needed}'}")
+        lines += [f"  because {one.reason}"] * bool(one.reason)
+        lines += [f"  {field.path}: {field.before} -> {field.after}" for field in one.fields]
+        created = one.after if one.before is None and isinstance(one.after, dict) else {}
+        lines += [f"  {key}: {value}" for key, value in created.items() if value and key in VALUES]
+    return "".join(f"{line}\n" for line in lines)
