@@ -216,13 +216,6 @@ def test_a_connection_breaks(open_workspace, fault, done):
     assert ("New" in names(api)) is done
 
 
-def test_a_fault_waits_its_turn(open_workspace):
-    """`after` lets requests go well before it strikes, and the next fault strikes when it is used up."""
-    script = FaultScript(Fault(status=503, after=1), Fault(status=500))
-    api = open_workspace(faults=script)
-    assert [api.call("GET", "/groups").status_code for _ in range(4)] == [500, 503, 200, 200]
-
-
 def test_an_answer_is_late(open_workspace):
     """A delay comes before the answer, which is otherwise right."""
     api = open_workspace(faults=FaultScript(Fault(delay=0.05)))
@@ -233,12 +226,6 @@ def test_an_answer_is_late(open_workspace):
 
 def statuses(api, count: int) -> list[int]:
     return [api.call("GET", "/groups").status_code for _ in range(count)]
-
-
-def test_faults_by_the_number_of_the_call(open_workspace):
-    """`calls` are numbers of requests over all operations, counted from 1."""
-    script = FaultScript(Fault(status=503, calls=frozenset((2, 4)), times=ALWAYS))
-    assert statuses(open_workspace(faults=script), 5) == [200, 503, 200, 503, 200]
 
 
 def test_faults_by_chance_are_the_same_each_time(open_workspace):
@@ -267,17 +254,6 @@ def test_an_answer_is_no_json(open_workspace):
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html")
     assert answer.content.startswith(b"<!doctype html>")
     assert names(api) == ["Coaches", "New"]
-
-
-def test_a_read_is_stale(open_workspace):
-    """A stale read sees the workspace as it was before the last change; writes are never stale."""
-    script = FaultScript(Fault(operation="manual-groups.*", stale=True, after=1, times=2))
-    api = open_workspace(faults=script)
-    assert names(api) == ["Coaches"]
-    for name in ("New", "Newest"):
-        api.ok("POST", "/groups", {"name": name})
-    assert names(api) == names(api) == ["Coaches", "New"]
-    assert names(api) == ["Coaches", "New", "Newest"]
 
 
 SCRIPT = """

@@ -18,10 +18,12 @@ import pytest
 import yaml
 from texts import text_of
 
+from lmsconf.sandbox.faults import FaultScript, parse_faults
+
 from .conftest import Clock, Open
 
 RULES = Path(__file__).with_name("rules.txt")
-SETTING = re.compile(r"(chosen|dialect|more|for \w+): (.*)\n")
+SETTING = re.compile(r"(chosen|dialect|faults|more|for \w+): (.*)\n")
 
 
 class Rule(NamedTuple):
@@ -45,10 +47,12 @@ def rules() -> Iterator[Rule]:
 
 
 @pytest.mark.parametrize("rule", [pytest.param(one, id=one.title) for one in rules()])
-def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, rule: Rule) -> None:
+def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: Path, rule: Rule) -> None:
     """Each request is answered as the rule says, and all others succeed."""
     more = yaml.safe_load(text_of(__file__, rule.settings["more"])) if "more" in rule.settings else None
-    api = open_workspace(yaml.safe_load(rule.settings.get("dialect", "{}")), clock=clock, more=more)
+    (tmp_path / "faults.yaml").write_text(rule.settings.get("faults", "[]"), encoding="utf-8")
+    faults = FaultScript(*parse_faults(tmp_path / "faults.yaml"))
+    api = open_workspace(yaml.safe_load(rule.settings.get("dialect", "{}")), clock=clock, faults=faults, more=more)
     for line, following in zip(rule.lines, [*rule.lines[1:], ""], strict=True):
         if line.startswith("after "):
             clock.move(days=int(line.split()[1]))

@@ -15,45 +15,6 @@ from lmsconf.sandbox.service import Sandbox
 from .conftest import NOW, chosen
 
 
-def test_answers_are_keyed_by_field_name(api):
-    """customFields has field names as keys: choices with id and name, or a text."""
-    first, second = api.ok("GET", "/users", limit=2)["users"]
-    assert first["customFields"] == {
-        "Department": {"choices": [{"choiceId": "ch-1", "name": "Sales"}]},
-        "Skills": {"choices": [{"choiceId": "ch-4", "name": "Python"}, {"choiceId": "ch-5", "name": "SQL"}]},
-        "Badge": {"text": "B-1"},
-    }
-    assert second["customFields"] == {"Department": {"choices": [{"choiceId": "ch-1", "name": "Sales"}]}}
-
-
-def test_only_the_plain_list_says_who_is_archived(api):
-    """archivedAt stands in GET /users for archived people alone, and never in extended-info."""
-    plain = api.ok("GET", "/users")["users"]
-    assert [one.get("archivedAt") for one in plain] == [None, None, None, 1_767_225_600_000]
-    assert all("archivedAt" not in one for one in api.ok("GET", "/users/extended-info")["users"])
-    assert all("memberOfGroups" not in one for one in plain)
-
-
-def test_extended_info_tells_groups_and_rights(api):
-    """Memberships of both kinds, managed groups, the flags and the applications stand in extended-info."""
-    api.ok("POST", "/smart-groups/sg-1/managers", {"userIds": ["u-1"]})
-    people = {one["userId"]: one for one in api.ok("GET", "/users/extended-info")["users"]}
-    coaches = {"groupId": "g-1", "groupType": "GROUP", "name": "Coaches"}
-    sales = {"groupId": "sg-1", "groupType": "SMART_GROUP", "name": "Sales"}
-    assert people["u-2"]["memberOfGroups"] == [coaches, sales]
-    assert people["u-1"]["memberOfGroups"] == [sales]
-    assert people["u-1"]["managerOfGroups"] == [coaches, sales]
-    assert people["u-4"]["memberOfGroups"] == []
-    assert [(one["admin"], one["manager"]) for one in people.values()] == [
-        (True, False),
-        (False, False),
-        (False, True),
-        (False, False),
-    ]
-    assert people["u-1"]["availableApplications"] == ["achievements", "analyse", "create", "learn", "follow-up"]
-    assert people["u-2"]["availableApplications"] == ["learn"]
-
-
 def test_one_user(api):
     """GET /users/{userId} joins what the lists tell; somebody who is not there is 404."""
     plain, extended = api.ok("GET", "/users")["users"][3], api.ok("GET", "/users/extended-info")["users"][3]
