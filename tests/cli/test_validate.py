@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from hostile.active_content import JUDGES
-from sarif_pydantic import Sarif
+from json_schemas import sarif_log
 from texts import text_of
 from views.document_samples import COMPLETE, EMPTY
 
@@ -169,7 +169,7 @@ def problem_of(format: str, text: str) -> tuple[str, int, str]:
         (problem,) = json.loads(text)["problems"]
         return problem["source"]["file"], problem["source"]["line"], f"{problem['message']} {problem['hint']}"
     if format == "sarif":
-        Sarif.model_validate_json(text)
+        sarif_log(text)
         (result,) = json.loads(text)["runs"][0]["results"]
         place = result["locations"][0]["physicalLocation"]
         return place["artifactLocation"]["uri"], place["region"]["startLine"], result["message"]["text"]

@@ -45,7 +45,7 @@ class Service:
     def stops(self) -> None:
         """Apply stops with the line to paste, at a number as without one, and passes with that line."""
         before = seen(self.it)
-        for allow in ((), ("--allow", "people=0"), ("--allow", "people=30")):
+        for allow in ((), ("--allow", "people=30")):
             ran = self.run("apply", "--auto-approve", *allow)
             assert (ran.code, "--allow people=unknown" in ran.err) == (ExitCode.BLOCKED, True), ran
         assert seen(self.it) == before

@@ -12,20 +12,21 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
 import httpx
 import pytest
+from fleet.fleet_project import DaskCluster, dask_cluster
 from sampling import examples
 
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox
 
 psutil = pytest.importorskip("psutil")
-pytest.importorskip("distributed")
-
-from fleet.fleet_project import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
+if find_spec("distributed") is None:  # which takes a second to import
+    pytest.skip("the extra `dask` is not installed", allow_module_level=True)
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled(gate=3)]  # each has a cluster of its own
 

@@ -14,12 +14,11 @@ from typing import TypeVar
 import pytest
 from flow.project import Project
 from flow.shell import lmsconf
-from json_schemas import schema_validator
+from json_schemas import sarif_log, schema_validator
 from jsonschema import Draft4Validator
 from junitparser import JUnitXml
 from manifest.cases import Case, cases
 from msgspec.structs import replace
-from sarif_pydantic import Sarif
 from texts import text_of
 from views.document_samples import EVIL, golden_document
 from views.drift_samples import ALL, DRIFTS, HOSTILE
@@ -139,7 +138,7 @@ def test_a_real_consumer_reads_the_junit_file(name: str) -> None:
 @pytest.mark.parametrize("name", DRIFTS)
 def test_a_model_of_the_standard_reads_the_sarif_file(name: str) -> None:
     """It is a SARIF log with one run, whose results name rules that are there."""
-    log = Sarif.model_validate_json(DRIFT_VIEWS["sarif"](DRIFTS[name]))
+    log = sarif_log(DRIFT_VIEWS["sarif"](DRIFTS[name]))
     (run,) = log.runs
     rules = [rule.id for rule in run.tool.driver.rules or []]
     results = run.results or []
