@@ -80,22 +80,18 @@ def refused(it: Project, manifests: str, **more: object) -> Problem:
 
 def cut_short(folder: Path, manifests: str, seed: str, options: str) -> Iterator[tuple[Project, str]]:
     """The project after a run whose nth write was refused, or whose answer was lost, for each n."""
-    calls = len(made(folder / "whole", seed, options).plan(manifests).calls)
-    for nth in range(calls):
-        for name, fault in (("refused", Fault(status=403)), ("lost", Fault(lose_answer=True))):
-            it = made(folder / f"{nth}-{name}", seed, options)
-            operations = ("content-targets.create", "content-targets.delete")
-            plan = it.plan(manifests)
-            before = [call.operation for call in plan.calls[:nth]]
-            operation = plan.calls[nth].operation
-            assert operation in operations
-            after = before.count(operation)
-            times = ALWAYS if name == "refused" else 1
-            strike = Fault(
-                operation=operation, status=fault.status, lose_answer=fault.lose_answer, after=after, times=times
-            )
-            apply_under(it, manifests, strike)
-            yield it, f"{operation} {nth} {name}"
+    calls = made(folder / "whole", seed, options).plan(manifests).calls
+    operations = [call.operation for call in calls]
+    assert {*operations} <= {"content-targets.create", "content-targets.delete"}
+    for nth, operation in enumerate(operations):
+        after = operations[:nth].count(operation)
+        for fault in (
+            Fault(operation=operation, after=after, status=403, times=ALWAYS),
+            Fault(operation=operation, after=after, lose_answer=True),
+        ):
+            it = made(folder / f"{nth}-{fault.times}", seed, options)
+            apply_under(it, manifests, fault)
+            yield it, f"{operation} {nth} {'lost' if fault.lose_answer else 'refused'}"
 
 
 @pytest.mark.parametrize("options", [OPTIONS, RECREATE], ids=["update", "recreate"])
