@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from texts import listed_cases, text_of
+from texts import text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Change, Plan, UndoLevel
@@ -21,7 +21,6 @@ OPTIONS = "people: {create: true}\ndialect: {manual-groups.who-can-manage: with-
 GIVEN = OPTIONS.replace("with-right", "given")
 LOSE = "dialect: {user-access.make-manager.managed-groups: lose}\n"
 KEEP = LOSE.replace("lose", "keep")
-NEW = "{email: nia@acme.example, first_name: Nia, last_name: Ny, language: en"
 
 
 def project(tmp_path: Path, options: str = OPTIONS) -> Project:
@@ -33,38 +32,6 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     problems = [one for one in plan.all_problems if one.code == "refusal/manager-right"]
     assert all(one.is_error and one.source and "manager: true" in str(one.hint) for one in problems)
     return [(str(one.address), one.message.partition(": ")[2].split(" ")[0]) for one in problems]
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("manifest", "expected"),
-    [
-        ("groups: [{name: Coaches, managers: [bo@acme.example]}]", [("group/Coaches", "bo@acme.example")]),
-        ("groups: [{name: New, managers: [bo@acme.example]}]", [("group/New", "bo@acme.example")]),
-        ("groups: [{name: Coaches, managers: {include: [bo@acme.example]}}]", [("group/Coaches", "bo@acme.example")]),
-        ("smart_groups: [{name: Sales, managers: [bo@acme.example]}]", [("smart_group/Sales", "bo@acme.example")]),
-        (
-            "smart_groups: [{name: New, conditions: [{field: Dept, choices: [Sales]}], managers: [bo@acme.example]}]",
-            [("smart_group/New", "bo@acme.example")],
-        ),
-        (f"groups: [{{name: Coaches, managers: [nia@acme.example]}}]\nusers: [{NEW}}}]",
-         [("group/Coaches", "nia@acme.example")]),
-        ("groups: [{name: Coaches, managers: [anna@acme.example]}]\n"
-         "users: [{email: anna@acme.example, manager: false}]", [("group/Coaches", "anna@acme.example")]),
-        ("groups: [{name: Coaches, members: [bo@acme.example]}]", []),
-        ("groups: [{name: Coaches, managers: {exclude: [bo@acme.example]}}]", []),
-    ],
-)  # fmt: skip
-def test_who_lacks_the_right_is_foretold(tmp_path: Path, manifest: str, expected: list[tuple[str, str]]) -> None:
-    """Each person who would be refused is an error at their place, with what can be done."""
-    assert told(project(tmp_path).plan(manifest)) == expected
-
-
-@listed_cases("manifest")
-def test_who_has_the_right_or_is_given_it_can_manage(tmp_path: Path, manifest: str) -> None:
-    """A right that the same plan gives is given before it is needed."""
-    report = project(tmp_path).apply(manifest)
-    assert (report.exit, report.converged) == (ExitCode.OK, True)
 
 
 @pytest.mark.parametrize("option", [("--additive",), ("--except", "user/bo@acme.example")])
@@ -131,17 +98,6 @@ def test_who_is_given_the_right_is_noted(tmp_path: Path, manifest: str) -> None:
     assert (it.plan().changes, notes(it.plan())) == ((), [])
 
 
-@pytest.mark.parametrize(("key", "value"), [("manager", "false"), ("custom_archive_date", "2040-01-01T00:00Z")])
-def test_an_entry_that_rules_the_right_out_is_an_error(tmp_path: Path, key: str, value: str) -> None:
-    """The plan cannot do both; a right that the entry grants is no matter."""
-    it = project(tmp_path, GIVEN)
-    group = "groups: [{name: Coaches, managers: [bo@acme.example]}]"
-    found = notes(it.plan(f"{group}\nusers: [{{email: bo@acme.example, {key}: {value}}}]"))
-    said = f"bo@acme.example is given the manager right along, and the entry rules it out with `{key}`"
-    assert found == [("refusal/changed-along", "group/Coaches", said)]
-    assert notes(it.plan(f"{group}\nusers: [{{email: bo@acme.example, manager: true}}]")) == []
-
-
 TAKEN = "users: [{email: mo@acme.example, manager: false}, {email: anna@acme.example, manager: false}]"
 
 
@@ -178,17 +134,6 @@ def test_a_snapshot_and_an_undo_note_them_too(tmp_path: Path) -> None:
     it.send("manual-groups.add-managers", {"groupId": "g-1"}, {"userIds": ["u-bo"]})
     ran = lmsconf(it.root, "plan", "--undo", "latest")
     assert lost in ran.out, ran.out + ran.err
-
-
-@pytest.mark.parametrize("managers", ["[mo@acme.example]", "{include: [mo@acme.example]}"])
-def test_a_declared_manager_cannot_lose_the_right(tmp_path: Path, managers: str) -> None:
-    """Where the group goes with it; by hand, or in an apply before, it is no matter."""
-    it = project(tmp_path, LOSE)
-    found = notes(it.plan(f"groups: [{{name: Coaches, managers: {managers}}}]\n{TAKEN}"))
-    said = "mo@acme.example loses the manager right in this plan, and with it the group"
-    assert ("refusal/changed-along", "group/Coaches", said) in found
-    keeps = project(tmp_path / "keeps", KEEP)
-    assert notes(keeps.plan(f"groups: [{{name: Coaches, managers: {managers}}}]\n{TAKEN}")) == []
 
 
 # Where a service deletes fields in use, what it takes out of smart groups is announced, counted and taken along.
