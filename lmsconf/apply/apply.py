@@ -19,11 +19,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmsconf.api.client import Exchange
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
@@ -47,9 +48,6 @@ from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import manifests_commit
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Exchange
 
 
 class PreparedPlan(Struct, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from operator import not_
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
@@ -46,10 +47,6 @@ from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.calls import Call, ListOperation, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 
 def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:

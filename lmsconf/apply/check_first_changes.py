@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import islice
 from operator import not_
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, Value, joint_values, other_values
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
@@ -31,15 +32,12 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, answer_value
 from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.names import normalize_name
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 LISTS: Final = {
     "manual-groups.add-members": "manual-groups.members",

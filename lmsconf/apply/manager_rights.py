@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList
 from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.responses import object_list, require_object
 from lmsconf.kinds.shared.steps import request_target
 from lmsconf.model.canonical_json import Json
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 _SHOWN: Final = 5
 _ADDITIONS: Final = ("manual-groups.add-managers", "smart-groups.add-managers")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,10 +57,8 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
+from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
-
-if TYPE_CHECKING:
-    from lmsconf.workspace.project_manifests import BaseManifests
 
 _SHOWN: Final = 5
 """How many reasons, or resources that the twin plans otherwise, are shown; the others are counted."""

@@ -15,10 +15,11 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
+from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.errors import (
     DuplicateResource,
     LmsconfError,
@@ -34,10 +35,6 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.interrupts import Interrupts
-
-if TYPE_CHECKING:
-    from lmsconf.documents.journal.journal_reader import PendingWrites
-
 
 Phase: TypeAlias = Callable[[str], AbstractContextManager[Report]]
 """A phase with this label begins. The context's value receives its progress."""

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import (
     EVERYONE_ID,
@@ -28,17 +29,14 @@ from lmsconf.api.spec.dialect_keys import (
     mentions,
 )
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.replanning import read_resource, replan_resource
+from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-    from lmsconf.apply.scheduler import Learnt
-    from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_keys import (
     ADD_MODE,
     BATCH,
@@ -23,11 +24,11 @@ from lmsconf.api.spec.dialect_keys import (
     Value,
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
-from lmsconf.apply.ambiguous_writes import is_left
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
 from lmsconf.apply.check_first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
-from lmsconf.apply.scheduler import LAST
+from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -35,12 +36,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import members
 from lmsconf.model.plan import Action, Change, Plan
-
-if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-    from lmsconf.apply.scheduler import Learnt
-    from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
+from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import (
@@ -62,9 +63,6 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
 from lmsconf.model.snapshot import SnapshotRow
-
-if TYPE_CHECKING:
-    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
 from lmsconf.kinds.custom_field.lost_answers import known_answers
+from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
 from lmsconf.kinds.shared.manifest_entry import format_time, report_missing_key, report_unread_list
@@ -48,9 +49,6 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
-
-if TYPE_CHECKING:
-    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 
 
 def match_people(
