@@ -1,4 +1,4 @@
-"""Groups of both kinds: live rows and specs of manual ones, and of both the matches, the differences, and the calls."""
+"""Groups of both kinds: matches, differences and calls; of manual ones also live rows and specs."""
 
 from __future__ import annotations
 

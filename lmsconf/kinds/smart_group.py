@@ -1,4 +1,4 @@
-"""Values of smart groups, and their conditions: by id as in the API, by name as in manifests, and what they name."""
+"""Smart groups: rows, specs, and conditions, by id as in the API, by name as in manifests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Declarations + snapshot + policy → Plan. A pure function: equal inputs in any order give equal plans.
 
-A plan's changes are turned back into declarations, to re-plan before a run and to verify after it. Thus a plan file is
-applied without its manifests, and the fresh plan that checks it covers the same resources.
+A plan's changes are turned back into declarations, to re-plan before a run and to verify after it. Thus a plan
+file is applied without its manifests, and the fresh plan that checks it covers the same resources.
 """
 
 from __future__ import annotations
@@ -108,7 +108,11 @@ def draft_plan(
         item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     # Those of selected resources and of the plan as a whole.
-    selected = [one for one in planning.problems if not one.address or planning.chosen(Address.parse(one.address))]
+    selected = [
+        problem
+        for problem in planning.problems
+        if problem.address is None or planning.chosen(Address.parse(problem.address))
+    ]
     problems = [*manifests.problems, *_with_source(selected, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
@@ -258,7 +262,7 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     """
     addresses = {str(change.address) for change in changes}
     rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
-    by_address = grouped((problem for problem in problems if not is_lint(problem)), lambda problem: problem.address)
+    by_address = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
     own = ((change, tuple(by_address.get(str(change.address), ()))) for change in changes)
     return tuple(
         replace(change, problems=own_problems) if own_problems else change for change, own_problems in own

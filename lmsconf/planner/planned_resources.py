@@ -1,7 +1,7 @@
 """Matched resources → those that change, with the changes that the service makes along with them.
 
-deepdiff finds the differences of two forms; no other module imports it. Unordered lists are sets or keyed names, which
-an operator compares as wholes: item by item, a group of ten thousand would take seconds.
+deepdiff finds the differences of two forms; no other module imports it. Unordered lists are sets or keyed
+names, which an operator compares as wholes: item by item, a group of ten thousand would take seconds.
 """
 
 from __future__ import annotations

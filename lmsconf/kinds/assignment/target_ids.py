@@ -1,4 +1,4 @@
-"""Whose id an assignment has, and the content that manifests name; the calls that create, update and delete it.
+"""Whose id an assignment has, the content that manifests name, and the calls that change assignments.
 
 There is one answer for the plan, its effects, `keep`, exports and redacted files. Kinds may share ids, and
 the values of `targetType` are not documented (API specification, Content Targeting).

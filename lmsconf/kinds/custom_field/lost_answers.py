@@ -70,13 +70,12 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 
     people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
     """
-    losses = planning.losses
-    if not losses:
+    if not planning.losses:
         return
     known = known_answers(planning.snapshot)
     everybody: set[RemoteId] = set()
     unknown: str | None = None
-    for loss in losses:
+    for loss in planning.losses:
         moved, lost = _answering(planning, people, loss), frozenset[RemoteId]()
         unread = False
         for subject, called in loss.subjects:
@@ -104,12 +103,10 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     loss = next((deletion for deletion in planning.losses if deletion.address == address), None)
     if loss is None:
         return FULL_UNDO
-    whole = loss.choices is None
-    again = "the field comes back with another id" if whole else "deleted choices come back with other ids"
-    counted = planning.lost_answers
-    if address not in counted:
+    again = "deleted choices come back with other ids" if loss.choices else "the field comes back with another id"
+    if address not in planning.lost_answers:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
-    number = counted[address]
+    number = planning.lost_answers[address]
     if number is None:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and without the answers that could not be read")
     kept = f", and {MOST_KEPT:,} of {number:,} people with their answers" if number > MOST_KEPT else ""

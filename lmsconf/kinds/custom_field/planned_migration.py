@@ -6,7 +6,7 @@ Nothing is kept between runs: what is left follows from the live answers to both
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -279,20 +279,14 @@ class ActiveMigration(Struct):
 
     def _live(self, answer: AnswerRow | None) -> frozenset[str]:
         """Return a live answer to the new field, by the names after the plan."""
-        if answer is None:
-            return frozenset()
-        if self.target_type == "TEXT":
-            return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
-        scope = choices_registry_kind(self.target.name)
-        return frozenset(self.planning.registry.name(scope, one) or normalize_name(one) for one in answer.picked)
+        find = partial(self.planning.registry.name, choices_registry_kind(self.target.name))
+        return frozenset() if answer is None else _named(answer, self.target_type, lambda one: find(one) or None)
 
     def _picked(self, answer: AnswerRow) -> frozenset[str]:
         """Return the choices of an answer to the old field by name, or its text."""
         old = self.deletion.row
-        if old.type == "TEXT":
-            return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
         names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in old.choices}
-        return frozenset(names.get(choice, normalize_name(choice)) for choice in answer.picked)
+        return _named(answer, old.type, names.get)
 
     def _translated(self, answer: AnswerRow) -> frozenset[str] | str:
         """Return an answer in the choices of the new field, empty without a counterpart there; or why it has none."""
@@ -371,6 +365,14 @@ def _answer(row: AnswersRow, keys: frozenset[str]) -> object:
         if name in keys:
             return _UNREADABLE if answer is None else answer
     return None
+
+
+def _named(answer: AnswerRow, type: str, name_of: Callable[[str], str | None]) -> frozenset[str]:
+    """Return the choices of an answer by the names of `name_of`, or else as shown; its text for a TEXT field."""
+    if type == "TEXT":
+        return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
+    names = ((one, name_of(one)) for one in answer.picked)
+    return frozenset(normalize_name(one) if name is None else name for one, name in names)
 
 
 def _minutes(seconds: float) -> str:

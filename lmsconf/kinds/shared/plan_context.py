@@ -1,4 +1,4 @@
-"""The state that kinds share while a plan is made, and what it reports of references to names that are not there."""
+"""The state that kinds share while a plan is made, and why a name that is referred to is not there."""
 
 from __future__ import annotations
 

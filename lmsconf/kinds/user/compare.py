@@ -1,4 +1,4 @@
-"""Which live person each declaration means, and what differs, with rights and with answers that are copied."""
+"""Which live person each declaration means, what differs, rights, and answers that are copied."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ def add_copied_answers(
             keys, answers = spec.declared_keys | {"answers"}, {**added, **spec.answers}
             resource = replace(resource, spec=replace(spec, declared_keys=keys, answers=answers))
         out.append(resource)
-    for id, answers in copies.items():
-        out.append(
-            DesiredResource(
-                address=Address.of(USER, people[id].name),
-                spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
-                places=migration_of[id].migration.places,
-                pins={planning.policy.workspace: id},
-                reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
-            )
+    more = (
+        DesiredResource(
+            address=Address.of(USER, people[id].name),
+            spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
+            places=migration_of[id].migration.places,
+            pins={planning.policy.workspace: id},
+            reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
         )
-    return out
+        for id, answers in copies.items()
+    )
+    return [*out, *more]
 
 
 def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:

@@ -131,9 +131,8 @@ def _content(
     state: WorkspaceAccess, name: str, id: RemoteId, placed: Sequence[PlacedAssignment], position: int, *, planned: bool
 ) -> PersonContent:
     bit = 1 << position
-    known = not state.incomplete
-    before = _held(state, [placement.assignment.sides[0] for placement in placed], bit) if known else None
-    after = _held(state, [placement.assignment.sides[1] for placement in placed], bit) if known and planned else None
+    before = _held(state, [placement.assignment.sides[0] for placement in placed], bit)
+    after = _held(state, [placement.assignment.sides[1] for placement in placed], bit) if planned else None
     return PersonContent(
         content=name,
         id=id,
@@ -145,10 +144,10 @@ def _content(
 
 
 def _held(state: WorkspaceAccess, sides: Sequence[AssignmentSide], bit: Bits) -> HeldContent | None:
-    """Return what a person has through assignments; None if an assignment that is not over is not known."""
+    """Return what a person has through assignments; None if something that counts is not known."""
     there = [(terms, people) for exists, terms, people in sides if exists]
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
-    if any(terms is None or people is None for terms, people in current):
+    if state.incomplete or any(terms is None or people is None for terms, people in current):
         return None
     return held_content([terms for terms, people in current if terms and people and people & bit], state.format_time)
 

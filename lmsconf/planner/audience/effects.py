@@ -1,4 +1,4 @@
-"""The changes of a plan and what was read → its effects on people, the rows of `--people`, what the guards count."""
+"""A plan and what was read → its effects on people, the rows of `--people`, and what guards count."""
 
 from __future__ import annotations
 
@@ -243,28 +243,19 @@ def _person_causes(model: Memberships, access: ContentAccess) -> Iterator[tuple[
 
 def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
     """Yield the change of a group's membership, if it changes or is not known."""
-    if group.address is None:
-        return
     before, after = group.before, group.after
-    if before is None or after is None:
-        yield GroupEffects(
-            address=group.address,
-            before=None if before is None else before.bit_count(),
-            after=None if after is None else after.bit_count(),
-            join=None,
-            leave=None,
-            basis=Basis.UNKNOWN,
-        )
-    elif before != after:
-        yield GroupEffects(
-            address=group.address,
-            before=before.bit_count(),
-            after=after.bit_count(),
-            join=(after & ~before).bit_count(),
-            leave=(before & ~after).bit_count(),
-            basis=group.basis,
-            members=_members_digest(model, after),
-        )
+    if group.address is None or (before is not None and before == after):
+        return
+    both = None if before is None or after is None else (before, after)
+    yield GroupEffects(
+        address=group.address,
+        before=None if before is None else before.bit_count(),
+        after=None if after is None else after.bit_count(),
+        join=None if both is None else (both[1] & ~both[0]).bit_count(),
+        leave=None if both is None else (both[0] & ~both[1]).bit_count(),
+        basis=Basis.UNKNOWN if both is None else group.basis,
+        members=None if both is None else _members_digest(model, both[1]),
+    )
 
 
 def _left(model: Memberships, audiences: Iterable[Audience]) -> Iterator[tuple[Address, int]]:

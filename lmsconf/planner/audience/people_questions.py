@@ -1,4 +1,4 @@
-"""Who is in which audience, through what a person has which content; the tests of manifests are judged by it."""
+"""Who is in which audience, and through what a person has which content; tests of manifests."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class ReadContext:
         """Return the rows to read in detail, by id, and those that may be a resource to be created.
 
         is_compared: whether a declared resource differs from its row, or may do so, in more than what a listing shows.
-        has_content: whether a declaration says enough to be compared with undeclared rows: it may be a rename of one.
+        has_content: whether a new resource declares enough to be compared with undeclared rows.
         """
         rows = {row.id: row for row in listing.rows}
         wanted: dict[RemoteId, Row] = {}
@@ -249,8 +249,8 @@ class ReadContext:
             for match in matched.matches:
                 if match.row and self.chosen(match.address) and is_compared(match):
                     wanted[match.row.id] = match.row
-            new = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
-            if any(map(has_content, new)):
+            new = (one.declared for one in matched.matches if one.row is None and self.chosen(one.address))
+            if any(has_content(one.spec) for one in new):
                 renamed = rename_candidates(matched.unmanaged, self.policy)
                 candidates |= {one.row.id: rows[one.row.id] for one in renamed}
         return wanted, candidates

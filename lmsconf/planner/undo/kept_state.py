@@ -1,4 +1,4 @@
-"""What is kept of a workspace when a plan is applied, people's answers above all, and how much can be undone."""
+"""What is kept of a workspace when a plan is applied, with people's answers, and what can be undone."""
 
 from __future__ import annotations
 
@@ -59,12 +59,10 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
     people = {row.id: row for row in snapshot.rows(PersonRow)}
     for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
-        person = people.get(row.id)
-        if held and person is not None:
+        if held:
+            # Where only the answers of people were read, an id is enough to give them back.
+            person = people.get(row.id) or PersonRow(row.id, "")
             yield PersonRow(person.id, person.email, person.archived, answers=held)
-        elif held:
-            # Only the answers of people were read, and an id is enough to give them back.
-            yield PersonRow(row.id, "", answers=held)
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
@@ -293,8 +291,9 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     kept: dict[str, dict[str, Any]] = {}
     for kind in KINDS.values():
         for row_type in kind.row_types:
-            wanted = (row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts)
-            kept[row_type.listing] = {row.id: row for row in wanted}
+            kept[row_type.listing] = {
+                row.id: row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts
+            }
         if kind.is_person:
             people = kept[row_type_of(kind).listing]
             people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
