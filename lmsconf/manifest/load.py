@@ -24,11 +24,13 @@ from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_m
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
     ENOUGH,
+    UndeclaredNames,
     find_conflicts,
     no_manifest_problem,
     nothing_declared_problem,
     sort_and_limit,
     unknown_workspace_problems,
+    valid_part,
 )
 from lmsconf.manifest.schema_check import (
     ABSENT,
@@ -42,7 +44,7 @@ from lmsconf.manifest.schema_check import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.sets import EntryExpander, UndeclaredNames, valid_part
+from lmsconf.manifest.sets import EntryExpander
 from lmsconf.manifest.table_files import FILE, TableFiles
 from lmsconf.manifest.variables import Entry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml

@@ -1,4 +1,4 @@
-"""Problems of a load as a whole: conflicts between declarations, nothing to load, their order and limit."""
+"""Problems of a load as a whole: conflicts of declarations, what was not read, nothing to load; order and limit."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
+from msgspec import Struct, field
+
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
-from lmsconf.manifest.schema_check import (
-    ABSENT,
-)
+from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import casefold_name, did_you_mean, grouped, known_names
+from lmsconf.model.names import casefold_name, did_you_mean, grouped, known_names, nearest_name, normalize_name
 
 
 def find_conflicts(
@@ -96,6 +97,57 @@ def _pairs(
 def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
     """Whether there is a workspace that both apply to."""
     return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
+
+
+class UndeclaredNames(Struct):
+    """What was not read because of an error that is reported already.
+
+    everything: a file could not be read whole. sections: sections of which a name may be missing. fields: names of
+    fields whose choices may be missing; None for a field without a name.
+    """
+
+    everything: bool = False
+    sections: set[str] = field(default_factory=set)
+    fields: set[str | None] = field(default_factory=set)
+
+    def doubt_sections(self, finding: SchemaFinding) -> None:
+        """A section of a manifest has the wrong shape, or a name that may be meant for one."""
+        if finding.path:
+            self.sections.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
+            known = properties(finding.schema)
+            unknown = finding.value.keys() - known.keys()
+            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
+        else:
+            self.everything = True
+
+    def doubt_field(self, body: Json) -> None:
+        """An entry that declares a field has the wrong shape."""
+        name = body.get("name") if isinstance(body, dict) else None
+        self.fields.add(normalize_name(name) if isinstance(name, str) else None)
+
+    def may_have_field(self, name: str) -> bool:
+        """Whether the choices of this field may be declared where they were not read."""
+        return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
+
+
+def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
+    """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
+
+    A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
+    """
+    if not isinstance(body, Map):
+        return None
+    dropped: set[str] = set()
+    for finding in findings:
+        if finding.path:
+            dropped.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties":
+            dropped |= body.keys() - properties(finding.schema).keys()
+        else:
+            return None
+    part = body.without(*dropped)
+    return None if shape.validate(part) else part
 
 
 _SHOWN: Final = 5

@@ -115,8 +115,13 @@ def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
     near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
     wanted = join_with_or(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
-    rest = f"must be {wanted}, and is {_shown(finding.value)}"
-    yield _at_value(finding, places, "value", rest, near or _of_choice(finding, others))
+    yield _at_value(
+        finding,
+        places,
+        "value",
+        f"must be {wanted}, and is {_shown(finding.value)}",
+        near or _of_choice(finding, others),
+    )
 
 
 def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
@@ -130,36 +135,48 @@ def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
     )
 
 
-def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    """A list with too few or too many items; one without any is empty."""
-    items = cast("list[Json]", finding.value)
-    if not items:
+_LIMITS: Final = {
+    "minimum": "must be at least {}, and is {}",
+    "maximum": "must be at most {}, and is {}",
+    "minItems": "needs at least {} items, and has {}",
+    "maxItems": "needs at most {} items, and has {}",
+    "maxLength": "may have {} characters, and has {}",
+}
+
+
+def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A number, or the size of a list or a text, beyond a limit; a list without any items is empty."""
+    value = finding.value
+    if value == []:
         yield from _empty(finding, places)
         return
-    side = "at least" if finding.keyword == "minItems" else "at most"
-    rest = f"needs {side} {finding.keyword_value} items, and has {len(items):,}"
-    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
+    rest = _LIMITS[finding.keyword].format(
+        finding.keyword_value, f"{len(value):,}" if isinstance(value, list | str) else value
+    )
+    if isinstance(value, str):
+        yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
+    else:
+        yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
 
 
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
-    hint = "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}"
-    yield _at_value(finding, places, "empty", f"is an empty {noun}", hint)
-
-
-def _long(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    rest = f"may have {finding.keyword_value} characters, and has {len(str(finding.value)):,}"
-    yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
+    yield _at_value(
+        finding,
+        places,
+        "empty",
+        f"is an empty {noun}",
+        "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}",
+    )
 
 
 def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     if finding.keyword_value == NAME:
         yield _unfit(finding.value, path_label(finding.path), places.at(*finding.path))
     else:
-        held = forbidden_character(finding.value, str(finding.keyword_value))
-        rest = f"holds the control character U+{ord(held or ' '):04X}"
-        yield _at_value(finding, places, "character", rest, "Remove it.")
+        held = forbidden_character(finding.value, str(finding.keyword_value)) or " "
+        yield _at_value(finding, places, "character", f"holds the control character U+{ord(held):04X}", "Remove it.")
 
 
 def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -176,10 +193,9 @@ def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
 
 def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
     """A text that cannot be a name, since it has a tab or a line break."""
-    words = str(value).split()
-    held = "a tab" if "\t" in str(value) else "a line break"
-    exact = _shown(str(value))
-    hint = f"Write it in one line: {_shown(' '.join(words))}." if words else "Write the name, or remove it."
+    held, exact = "a tab" if "\t" in str(value) else "a line break", _shown(str(value))
+    words = " ".join(str(value).split())
+    hint = f"Write it in one line: {_shown(words)}." if words else "Write the name, or remove it."
     hint += f" If the live name has it, write {exact} in YAML." if len(exact) < 100 else ""
     return ("character", f"{name} holds {held}", hint, where)
 
@@ -211,17 +227,16 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
-def _bound(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    side = "at least" if finding.keyword == "minimum" else "at most"
-    rest = f"must be {side} {finding.keyword_value}, and is {finding.value}"
-    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
-
-
 def _unknown_key(
-    key: str, value: Json, known: Mapping[str, Json], finding: SchemaFinding, places: EntrySourceMap
+    key: str,
+    value: Json,
+    known: Mapping[str, Json],
+    finding: SchemaFinding,
+    places: EntrySourceMap,
+    hint: str | None = None,
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
-    hint = suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
+    hint = hint or suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
     return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
 
 
@@ -235,11 +250,21 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
     time = suggestions.DATE if finding.schema.get("x-time") else None
     if isinstance(value, dict | list | str):
         actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
-        hint = (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches)
-        return _at_value(finding, places, "type", f"{wanted}, and {actual}", hint)
+        return _at_value(
+            finding,
+            places,
+            "type",
+            f"{wanted}, and {actual}",
+            (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches),
+        )
     word = shorten(places.written(*finding.path))
-    hint = time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word)
-    return _at_value(finding, places, "type", f"{wanted}, and {word} is {_sort(value)}", hint)
+    return _at_value(
+        finding,
+        places,
+        "type",
+        f"{wanted}, and {word} is {_sort(value)}",
+        time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word),
+    )
 
 
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
@@ -307,13 +332,12 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            code, message, hint, at = _unknown_key(key, value[key], known, finding, places)
-            yield code, message, suggestions.suggest_text_for_mapping(key, value, branches) or hint, at
+            text = suggestions.suggest_text_for_mapping(key, value, branches)
+            yield _unknown_key(key, value[key], known, finding, places, text)
     elif both:
-        where, hint = places.key(*finding.path, both[1]), "Keep one of them."
-        if finding.path and isinstance(finding.path[-1], int):
-            hint = "Write one item for each."
-        yield ("together", f"{' and '.join(both)} exclude each other", hint, where)
+        is_item = finding.path and isinstance(finding.path[-1], int)
+        hint = "Write one item for each." if is_item else "Keep one of them."
+        yield ("together", f"{' and '.join(both)} exclude each other", hint, places.key(*finding.path, both[1]))
     else:
         yield _needs_one(finding, telling, known, places)
 
@@ -321,8 +345,13 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
 def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json], places: EntrySourceMap) -> _Draft:
     """One of several keys is required; the hint shows the first of them, with the form of its value."""
     is_list = types_of_schema(cast(Schema, known.get(keys[0], {}))) == {"array"}
-    hint = f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}."
-    return _at_value(finding, places, "missing", f"needs {join_with_or(keys)}", hint)
+    return _at_value(
+        finding,
+        places,
+        "missing",
+        f"needs {join_with_or(keys)}",
+        f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}.",
+    )
 
 
 def _only_true(key: Json) -> str:
@@ -360,16 +389,12 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_D
     "required": _missing,
     "enum": _choice,
     "const": _choice,
-    "minItems": _count,
-    "maxItems": _count,
     "minLength": _empty,
     "minProperties": _empty,
-    "maxLength": _long,
     "pattern": _pattern,
     "format": _no_name,
     "propertyNames": _no_key,
-    "minimum": _bound,
-    "maximum": _bound,
+    **dict.fromkeys(_LIMITS, _limit),
 }
 WORDED: Final = frozenset(_WORDINGS)
 """The keywords that a schema may reject a value by; each has a message."""
@@ -406,11 +431,10 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _sets(self) -> Sequence[str]:
-        bodies = (document.value for document in self._documents)
-        sets = (body.get(PEOPLE_SETS) for body in bodies if isinstance(body, dict))
-        return [name for one in sets if isinstance(one, dict) for name in one]
+        sections = (one.value.get(PEOPLE_SETS) for one in self._documents if isinstance(one.value, dict))
+        return [name for sets in sections if isinstance(sets, dict) for name in sets]
 
     @cached_property
     def _emails(self) -> Sequence[str]:
-        texts = dict.fromkeys(text for document in self._documents for text, _ in node_texts(document.value))
-        return [text for text in texts if suggestions.EMAIL.fullmatch(text)]
+        texts = (text for document in self._documents for text, _ in node_texts(document.value))
+        return list(dict.fromkeys(filter(suggestions.EMAIL.fullmatch, texts)))

@@ -33,63 +33,12 @@ from lmsconf.manifest.nodes import (
     Seq,
     combine_items,
 )
-from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
+from lmsconf.manifest.problems import UndeclaredNames
+from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.table_files import FILE, KeyMatch, TableFiles, matching_keys
 from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, known_names, list_names, nearest_name, normalize_name, quote_name
-
-
-class UndeclaredNames(Struct):
-    """What was not read because of an error that is reported already.
-
-    everything: a file could not be read whole. sections: sections of which a name may be missing. fields: names of
-    fields whose choices may be missing; None for a field without a name.
-    """
-
-    everything: bool = False
-    sections: set[str] = field(default_factory=set)
-    fields: set[str | None] = field(default_factory=set)
-
-    def doubt_sections(self, finding: SchemaFinding) -> None:
-        """A section of a manifest has the wrong shape, or a name that may be meant for one."""
-        if finding.path:
-            self.sections.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
-            known = properties(finding.schema)
-            unknown = finding.value.keys() - known.keys()
-            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
-        else:
-            self.everything = True
-
-    def doubt_field(self, body: Json) -> None:
-        """An entry that declares a field has the wrong shape."""
-        name = body.get("name") if isinstance(body, dict) else None
-        self.fields.add(normalize_name(name) if isinstance(name, str) else None)
-
-    def may_have_field(self, name: str) -> bool:
-        """Whether the choices of this field may be declared where they were not read."""
-        return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
-
-
-def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
-    """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
-
-    A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
-    """
-    if not isinstance(body, Map):
-        return None
-    dropped: set[str] = set()
-    for finding in findings:
-        if finding.path:
-            dropped.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties":
-            dropped |= body.keys() - properties(finding.schema).keys()
-        else:
-            return None
-    part = body.without(*dropped)
-    return None if shape.validate(part) else part
-
+from lmsconf.model.names import did_you_mean, known_names, list_names, normalize_name, quote_name
 
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
@@ -156,9 +105,16 @@ class NamedSets(Struct):
             self.reporter.refused += 1
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
-            message = f"there is no {self._noun} {quote_name(name)}"
-            hint = did_you_mean(name, self._known) or known
-            self.reporter.refuse(f"reference/unknown-{self._code_area}", message, where, hint)
+            self.reporter.refuse(
+                f"reference/unknown-{self._code_area}",
+                f"there is no {self._noun} {quote_name(name)}",
+                where,
+                did_you_mean(
+                    name,
+                    self._known,
+                )
+                or known,
+            )
         return named_set
 
     def unused_set_notes(self) -> Iterator[Problem]:
@@ -230,8 +186,11 @@ class PeopleExpander(Struct):
         self._sets.reporter.refused += people is None
         may_be = reference.get(ALLOW_EMPTY) is True or isinstance(people_set.value, Map)
         if people is not None and not people and not may_be:
-            hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
-            self._refuse_nobody(f"the people set {quote_name(name)} names", places.at(*path, SET), hint)
+            self._refuse_nobody(
+                f"the people set {quote_name(name)} names",
+                places.at(*path, SET),
+                "Name somebody in it, or write `allow_empty: true` beside `set`.",
+            )
             return None
         return people
 
@@ -267,8 +226,12 @@ def put_windows(windows: NamedSets, named: Iterable[KeyMatch], places: EntrySour
             continue
         own = next((key for key in times if key in node), None)
         if own is not None:
-            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path[:-1], own)
-            windows.reporter.refuse("manifest/together", message, where, "Keep one of them.")
+            windows.reporter.refuse(
+                "manifest/together",
+                f"{WINDOW} and {own} exclude each other",
+                places.key(*path[:-1], own),
+                "Keep one of them.",
+            )
         elif (window := windows.find(str(node[WINDOW]), places.at(*path))) and isinstance(window.value, Map):
             _put_times(node, window.places, window.value, [*times], path, places)
         else:
@@ -287,8 +250,13 @@ def _put_times(
     pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
     for key, value in node.items():
         pairs += put if key == WINDOW else [(key, value, places.key(*above, key), places.at(*above, key))]
-    source = CombinedSource([place for _, _, *both in pairs for place in both])
-    node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
+    node.become(
+        Map(
+            CombinedSource([place for _, _, *both in pairs for place in both]),
+            {key: value for key, value, *_ in pairs},
+            range(2 * len(pairs)),
+        )
+    )
 
 
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
@@ -350,15 +318,23 @@ class ConditionExpander(Struct):
         at = f"except: the field {quote_name(name)}"
         known = self._choices_of_field(name)
         if CHOICES in condition:
-            message = "choices and except exclude each other"
-            self._sets.reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
+            self._sets.reporter.refuse(
+                "manifest/together",
+                "choices and except exclude each other",
+                places.key(*path, EXCEPT),
+                "Keep one of them.",
+            )
         elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, EXCEPT))
         elif self._sets.undeclared.may_have_field(name):
             self._sets.reporter.refused += 1  # an error of its declaration says so already
         else:
-            hint = "List all its choices where it is declared, or write the choices here."
-            self._sets.reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
+            self._sets.reporter.refuse(
+                "reference/except",
+                f"{at} {known}",
+                places.at(*path, "field"),
+                "List all its choices where it is declared, or write the choices here.",
+            )
         return condition
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
@@ -367,14 +343,19 @@ class ConditionExpander(Struct):
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
         for number, item in enumerate(excluded):
             if item not in known:
-                hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
-                message = f"except: the field {name} has no choice {quote_name(item)}"
-                self._sets.reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
+                self._sets.reporter.refuse(
+                    "reference/unknown-choice",
+                    f"except: the field {name} has no choice {quote_name(item)}",
+                    places.at(*path, number),
+                    " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)])),
+                )
         left = [one for one in known if one not in excluded]
         if not left:
-            message = f"except: no choice of the field {name} is left"
             self._sets.reporter.refuse(
-                "reference/except", message, places.key(*path), "Keep one, or remove the condition."
+                "reference/except",
+                f"except: no choice of the field {name} is left",
+                places.key(*path),
+                "Keep one, or remove the condition.",
             )
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))

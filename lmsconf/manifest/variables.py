@@ -72,9 +72,12 @@ class ExpansionLimit(Struct):
         """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
         self.values -= values
         if self.values < 0:
-            message = f"variables and for_each expand to more than {VALUES:,} values"
-            hint = "Write shorter lists, or split the project."
-            raise problem_found("variable/too-many", message, hint, where)
+            raise problem_found(
+                "variable/too-many",
+                f"variables and for_each expand to more than {VALUES:,} values",
+                "Write shorter lists, or split the project.",
+                where,
+            )
 
 
 class Variables(Struct):
@@ -257,8 +260,13 @@ class ForEachExpander:
         count = math.prod(map(len, wanted.values()))
         self._left -= count
         if self._left < 0:
-            message = f"with this entry, the project has more than {COPIES:,} entries"
-            self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
+            self._tell(
+                "for_each/too-many",
+                f"with this entry, the project has more than {COPIES:,} entries",
+                places,
+                None,
+                "Write shorter lists, or split the project.",
+            )
             return
         self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
         for values in product(*wanted.values()):
@@ -285,12 +293,23 @@ class ForEachExpander:
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():
             if name in self._variables.values:
-                message = f"$({name}) is a variable of the project file already"
-                self._tell("for_each/taken", message, places, name, "Choose another name here.")
+                self._tell(
+                    "for_each/taken",
+                    f"$({name}) is a variable of the project file already",
+                    places,
+                    name,
+                    "Choose another name here.",
+                )
                 return None
             if not values:
-                message, hint = f"{name} has no values, so this entry expands to nothing", "Remove the entry."
-                self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
+                self._tell(
+                    "for_each/empty",
+                    f"{name} has no values, so this entry expands to nothing",
+                    places,
+                    name,
+                    "Remove the entry.",
+                    Severity.NOTE,
+                )
                 return None
         return lists
 
@@ -313,8 +332,18 @@ class ForEachExpander:
         hint: str,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
-        self._reporter.tell(code, f"for_each: {message}", where, hint, severity)
+        self._reporter.tell(
+            code,
+            f"for_each: {message}",
+            places.key(
+                FOR_EACH,
+                name,
+            )
+            if name
+            else places.key(FOR_EACH),
+            hint,
+            severity,
+        )
 
 
 _UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
