@@ -113,9 +113,14 @@ class ManifestFileReader:
     @property
     def content_digest(self) -> str:
         """sha256 over path and content of all files that were read, independent of read order."""
-        lines = (f"{name}\0{self._digests[name]}\n" for name in self.read_paths)
-        # File names may contain bytes that are not valid UTF-8.
-        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+        return files_digest(self._digests)
+
+
+def files_digest(digests: Mapping[str, str]) -> str:
+    """Return the sha256 over the paths of files and the sha256 of each."""
+    lines = (f"{name}\0{digests[name]}\n" for name in sorted(digests))
+    # File names may contain bytes that are not valid UTF-8.
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def decode_text(name: str, data: bytes) -> str:

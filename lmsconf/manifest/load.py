@@ -202,8 +202,7 @@ class _Loading(Struct):
         """
         reporter = Reporter(self.problems)
         variables = Variables(self.known, reporter)
-        shapes = set_validators()
-        expander = EntryExpander(self.files, shapes, reporter, self.undeclared)
+        expander = EntryExpander(self.files, set_validators(), reporter, self.undeclared)
         expander.collect_sets(layers, variables)
         self._all_documents = [*chain.from_iterable(layers)]
         writer = ForEachExpander(variables)

@@ -183,8 +183,7 @@ def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
     if "enum" in schema:
-        known = dict.fromkeys(cast("list[str]", schema["enum"]))
-        yield _unknown_key(key, {}, known, finding, places)
+        yield _unknown_key(key, {}, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
     elif "pattern" in schema:
         yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
     else:

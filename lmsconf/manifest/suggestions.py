@@ -134,8 +134,7 @@ def join_with_or(words: list[str]) -> str:
 
 def suggest_from_schema(schema: Schema) -> str:
     """Return the suggestion that follows from the schema alone."""
-    branches = alternative_schemas(schema)
-    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
+    samples = [sample for branch in _harmless(alternative_schemas(schema)) for sample in _samples(branch)]
     return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
 
 
@@ -248,8 +247,7 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     if not against and not more & _MORE:
         return None
     schema = cast(Schema, known[held])
-    parts = [part for branch in branches_of(schema) for part in properties(branch)]
-    if "include" in parts:
+    if "include" in [part for branch in branches_of(schema) for part in properties(branch)]:
         side = "exclude" if against else "include"
         return f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."
     if not against:

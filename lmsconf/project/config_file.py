@@ -24,11 +24,11 @@ from lmsconf.planner.selection import canonical_pattern
 
 def kind_names_by_section() -> dict[str, str]:
     """Map each section of manifests to the name of its kind, which addresses begin with."""
-    return {kind.section: kind.name for kind in _kinds()}
+    return {kind.section: kind.name for kind in order_kinds()}
 
 
-def _kinds() -> list[Kind]:
-    """Return the kinds in the order in which messages list them: those that are never deleted last."""
+def order_kinds() -> list[Kind]:
+    """Return the kinds in the order of their sections in manifests: those that are never deleted last."""
     return sorted(KINDS.values(), key=lambda kind: kind.is_person)
 
 
@@ -40,14 +40,13 @@ def canonical_address_pattern(pattern: str) -> str:
 
 def suggest_address_pattern(pattern: str) -> str | None:
     """Return a corrected pattern for one that can match no address; None if it can match one."""
-    canonical = canonical_pattern(pattern)
-    of, slash, name = canonical.partition("/")
-    if any(matches_pattern(kind.name, of) for kind in _kinds()):
+    of, slash, name = canonical_pattern(pattern).partition("/")
+    if any(matches_pattern(kind.name, of) for kind in order_kinds()):
         return None if name else f"{of}/*"
     names = kind_names_by_section()
     near = nearest_name(of, [*names.values(), *names]) if slash else None
     if near is None:
-        return canonical_pattern(f"{next(kind.name for kind in _kinds() if kind.example)}/{pattern}")
+        return canonical_pattern(f"{next(kind.name for kind in order_kinds() if kind.example)}/{pattern}")
     return canonical_pattern(f"{near}/{name or '*'}")
 
 
@@ -125,8 +124,7 @@ class ProjectFile(Struct, frozen=True):
 
     def labels(self, workspace: str) -> dict[str, str]:
         """Return the labels of a workspace."""
-        labels = self.mapping_at("workspaces", workspace, "labels")
-        return {name: str(value) for name, value in labels.items()}
+        return {name: str(value) for name, value in self.mapping_at("workspaces", workspace, "labels").items()}
 
     def waves(self) -> list[str]:
         """Return the selectors of the waves in which a fleet is applied."""
@@ -161,7 +159,15 @@ class ProjectFile(Struct, frozen=True):
                 guard = next(name for name in GUARDS if name in item)
                 if until <= today:
                     held = f"allow: {guard}: {item[guard]}"
-                    self.notes.append(_expired("project/consent-expired", held, until, self.places.at(*at), _REMOVE))
+                    self.notes.append(
+                        _expired(
+                            "project/consent-expired",
+                            held,
+                            until,
+                            self.places.at(*at),
+                            "Remove it from the project file.",
+                        )
+                    )
                     continue
                 yield Consent(
                     guard=guard,
@@ -196,14 +202,13 @@ class ProjectFile(Struct, frozen=True):
                 )
         for one in settings.values():
             if not one.is_active(today):
-                held = f"lint: {one.code}: {one.level}"
-                self.notes.append(_expired("project/lint-expired", held, one.until, one.source, _REMOVE_OR_LATER))
+                held, hint = f"lint: {one.code}: {one.level}", "Remove it from the project file, or set a later date."
+                self.notes.append(_expired("project/lint-expired", held, one.until, one.source, hint))
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
         """Return the zone of times without an offset, or None. Raises like `read_zone`."""
-        name = self.body.get("timezone")
-        return None if name is None else read_zone(str(name))
+        return read_zone(str(self.body["timezone"])) if "timezone" in self.body else None
 
 
 NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
@@ -265,9 +270,10 @@ def parse_until(item: Mapping[str, Json]) -> date | None:
 
 
 def _expired(code: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
-    message = f"{held} held until {until} and is ignored"
-    return Problem(code=code, message=message, severity=Severity.NOTE, hint=hint, source=where)
-
-
-_REMOVE: Final = "Remove it from the project file."
-_REMOVE_OR_LATER: Final = "Remove it from the project file, or set a later date."
+    return Problem(
+        code=code,
+        message=f"{held} held until {until} and is ignored",
+        severity=Severity.NOTE,
+        hint=hint,
+        source=where,
+    )

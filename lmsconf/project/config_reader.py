@@ -59,8 +59,7 @@ def read_project_file(root: Path) -> ProjectFile:
             f"there is no {FILE} in {root.absolute()}",
             f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
         )
-    text = ManifestFileReader(root).read_yaml(path)
-    reading = read_yaml(FILE, text)
+    reading = read_yaml(FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
         empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
         raise ProblemsFound(reading.problems) if reading.problems else empty

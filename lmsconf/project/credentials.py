@@ -290,8 +290,7 @@ def token_source_from(
         return FileToken(root / Path(expand_pattern(str(source["file"]), values)).expanduser(), folders)
     command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
-    expanded = tuple(expand_pattern(word, values) for word in words)
-    return CommandToken(expanded, root, words, environ, ask)
+    return CommandToken(tuple(expand_pattern(word, values) for word in words), root, words, environ, ask)
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:

@@ -183,8 +183,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of one workspace of a project file; raises like `load_settings`."""
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
-    zone = project.timezone()
-    day = today or datetime.now(zone or UTC).date()
+    day = today or datetime.now(project.timezone() or UTC).date()
     policy = _policy(project, chosen.name, day)
     folders = _folders(project, chosen.name, root)
     # A variable and a command have nothing to warn about.

@@ -104,21 +104,19 @@ def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
     )
 
 
-ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
-"""Parse the manifests with some files replaced: path in the project → bytes."""
-ComputeDrift = Callable[[Manifests], DriftReport]
-"""Compare manifests with the live workspace. Raises ProblemsFound."""
-
-
 class DriftedProject(Struct, frozen=True, kw_only=True):
-    """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
+    """The manifests of a project and their drift.
+
+    parse_manifests: parses the manifests with some files replaced: path in the project → bytes. compute_drift: compares
+    manifests with the live workspace, and raises ProblemsFound.
+    """
 
     drift: DriftReport
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    parse_manifests: ParseManifests
-    compute_drift: ComputeDrift
+    parse_manifests: Callable[[Mapping[str, bytes]], Manifests]
+    compute_drift: Callable[[Manifests], DriftReport]
 
     def accept(self, patterns: Sequence[str]) -> ManifestEdits:
         """Return edits that accept all findings matching the patterns, and others that those require.

@@ -34,11 +34,11 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import make_plan
 from lmsconf.planner.planned_resources import OWNED
+from lmsconf.project.config_file import order_kinds
 from lmsconf.workspace.manifest_files import (
     TeamRule,
     entries_of,
     live_entries,
-    order_kinds,
     render_files,
     split_by_team,
     teams_of,
@@ -50,10 +50,6 @@ _IDENTITY: Final = frozenset({"id", "only_in"})
 """Keys that an entry that has them cannot do without, beside the required ones."""
 _WHOLE: Final = ""
 """Key of a fault that concerns a whole entry."""
-_CONFLICT: Final = "of the same content, an assignment that cannot be declared would be deleted"
-
-
-_UNREPRESENTABLE: Final = "it contains characters that a manifest must not contain"
 
 
 RejectedKey: TypeAlias = "tuple[int, str, str]"
@@ -105,7 +101,9 @@ class EmptyPlanCheck(Struct):
         """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
         for number, entry in enumerate(entries):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
-            yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
+            yield from (
+                (number, key, "it contains characters that a manifest must not contain") for key in unrepresentable
+            )
             if not unrepresentable:
                 shape = declared_section(KINDS[entry.address.kind]).shape
                 for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
@@ -134,7 +132,7 @@ class EmptyPlanCheck(Struct):
         }
         for number, entry in enumerate(entries):
             if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
-                yield (number, _WHOLE, _CONFLICT)
+                yield (number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted")
 
     def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
@@ -186,8 +184,6 @@ def deletes_undeclared(change: Change) -> bool:
     return change.action is Action.DELETE and change.reason == OWNED
 
 
-_A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."
-_UNMANAGED = "It stays as it is, unmanaged."
 _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
 
@@ -225,7 +221,11 @@ def export_snapshot(
     names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
     for name in names:
         if (why := snapshot.of(name).incomplete) is not None:
-            raise LmsconfError(f"what kind {name} holds was not read completely: {why}", hint=_A_PART)
+            raise LmsconfError(
+                f"what kind {name} holds was not read completely: {why}",
+                hint="A partial export could be mistaken for a complete one. "
+                "Try again, or select other kinds with --kind.",
+            )
     wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing_manifests = existing_manifests or Manifests()
@@ -249,7 +249,12 @@ def export_snapshot(
         counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
             *_first(
-                _warning("export/left-out", f"left out: {unexportable_line(row)}", row.address, _UNMANAGED)
+                _warning(
+                    "export/left-out",
+                    f"left out: {unexportable_line(row)}",
+                    row.address,
+                    "It stays as it is, unmanaged.",
+                )
                 for row in check.skipped
             ),
             *_first(
@@ -275,10 +280,9 @@ def _files(
     workspace = live.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
-    teams = teams_of(by, live_entries(live))
     return {
         f"{folder}/{section}".lstrip("/"): text
-        for folder, part in split_by_team(entries, teams).items()
+        for folder, part in split_by_team(entries, teams_of(by, live_entries(live))).items()
         for section, text in render_files(part, () if folder else skipped, workspace).items()
     }
 
@@ -349,11 +353,15 @@ def find_declared_rows(
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
     here = existing.in_workspace(policy.workspace)
-    ids: dict[str, frozenset[str]] = {}
-    for name, result in match_all(planning, here).items():
-        matched = [match.row.id for match in result.matches if match.row is not None]
-        deleted = [one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None]
-        ids[name] = frozenset((*matched, *deleted))
+    ids = {
+        name: frozenset(
+            (
+                *(match.row.id for match in result.matches if match.row is not None),
+                *(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None),
+            )
+        )
+        for name, result in match_all(planning, here).items()
+    }
     everywhere, this_workspace = (
         frozenset(entry.address for entry in (*of.declared, *of.absent)) for of in (existing, here)
     )

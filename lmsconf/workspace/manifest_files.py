@@ -21,14 +21,10 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.project.config_file import order_kinds
 
 _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
-
-
-def order_kinds() -> list[Kind]:
-    """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
-    return sorted(KINDS.values(), key=lambda kind: kind.is_person)
 
 
 def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:

@@ -115,16 +115,15 @@ def find_orphaned_resources(
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     current = {row for row, _ in _declared_rows(now, snapshot, api_spec)}
-    left = (
-        declared
+    left = {
+        declared.address: declared
         for row, declared in _declared_rows(base, snapshot, api_spec)
         if declared is not None and row not in current and not KINDS[declared.address.kind].is_person
-    )
-    lines = {
-        declared.address: _absent_line(KINDS[declared.address.kind], declared, now.policy.workspace)
-        for declared in left
     }
-    return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
+    return tuple(
+        NoLongerDeclared(address=address, absent=_absent_line(KINDS[address.kind], left[address], now.policy.workspace))
+        for address in sorted(left)
+    )
 
 
 def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> str:
@@ -335,11 +334,8 @@ def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapp
 
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
-    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=_leave_out)
-
-
-def _leave_out(_: Problem) -> None:
-    """Leave out a problem of an entry that only decides what is read."""
+    """Return an entry that only decides what is read, so that its problems are left out."""
+    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=lambda _: None)
 
 
 def _refused(inverse: Inversion, found: ProblemsFound) -> Iterator[tuple[Address, str]]:

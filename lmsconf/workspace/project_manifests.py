@@ -21,14 +21,14 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE
+from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE, files_digest
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ManifestsCommit
 from lmsconf.model.plan import RenameCandidate
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimits, Policy, limit_to_json
+from lmsconf.model.policy import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
 from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE
@@ -69,7 +69,10 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         **_of_policy(settings.policy),
         **{f"dialect.{key}": value for key, value in settings.dialect.items()},
         **{f"vars.{name}": value for name, value in settings.variables.items()},
-        "ignore": [_ignore(rule.pattern, rule.reason, str(rule.until or "")) for rule in settings.ignores],
+        "ignore": [
+            {"address": rule.pattern, "reason": rule.reason, **({"until": str(rule.until)} if rule.until else {})}
+            for rule in settings.ignores
+        ],
         "lock": lock,
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
         **{f"labels.{name}": value for name, value in settings.labels.items()},
@@ -98,21 +101,16 @@ def _of_policy(policy: Policy) -> dict[str, Json]:
         "settle": values["settle"],
         **{code: level.value for code, level in policy.lints.items()},
         "plans.valid_for": policy.valid_for.total_seconds(),
-        "allow": [_consent(consent) for consent in policy.consents],
+        "allow": [
+            {
+                one.guard: UNKNOWN if one.number is None else one.number,
+                **({} if one.reason is None else {"reason": one.reason}),
+                "until": str(one.until),
+            }
+            for one in policy.consents
+        ],
         **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),
     }
-
-
-def _consent(consent: Consent) -> Json:
-    entry: dict[str, Json] = {consent.guard: UNKNOWN if consent.number is None else consent.number}
-    if consent.reason is not None:
-        entry["reason"] = consent.reason
-    return {**entry, "until": str(consent.until)}
-
-
-def _ignore(pattern: str, reason: str, until: str) -> Json:
-    entry: Mapping[str, Json] = {"address": pattern, "reason": reason}
-    return {**entry, "until": until} if until else {**entry}
 
 
 def load_manifests(
@@ -201,7 +199,7 @@ def manifests_commit(
         return ManifestsCommit(reason="the project is in no git repository")
     try:
         contents = {name: _content(settings.root / name) for name in files}
-        if _digest(contents) != digest:
+        if files_digest({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}) != digest:
             return ManifestsCommit(reason="the plan was made from other manifests than those in this folder")
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
@@ -222,7 +220,8 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
     if answer is None:
         return ManifestsCommit(reason="the repository has no commit yet")
     commit = answer.decode("ascii").strip()
-    committed = _committed(git, commit, settings.root)
+    below = PurePosixPath(os.path.relpath(os.path.realpath(settings.root), git.top))
+    committed = {file.path: file.oid for file in git.files(commit, below)}
     compared = {**contents, PROJECT_FILE: _content(settings.root / PROJECT_FILE)}
     same = all(committed.get(name) == _blob(content, len(commit)) for name, content in compared.items())
     # A manifest of the commit that was deleted since is no file of the plan.
@@ -231,12 +230,6 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
         PurePosixPath(name).is_relative_to(folder) and not os.path.lexists(settings.root / name) for name in committed
     )
     return ManifestsCommit(commit=commit, clean=same and not missing)
-
-
-def _committed(git: GitRepository, commit: str, root: Path) -> dict[str, str]:
-    """Return the object name of each file of the project in a commit, by its path relative to the project."""
-    below = PurePosixPath(os.path.relpath(os.path.realpath(root), git.top))
-    return {file.path: file.oid for file in git.files(commit, below)}
 
 
 def _blob(content: bytes, length: int) -> str:
@@ -249,12 +242,6 @@ def _blob(content: bytes, length: int) -> str:
 def _content(path: Path) -> bytes:
     with open_nonblocking(path) as file:
         return file.read(_LARGEST)
-
-
-def _digest(contents: Mapping[str, bytes]) -> str:
-    """Return the digest of manifests, as they are loaded."""
-    lines = (f"{name}\0{hashlib.sha256(contents[name]).hexdigest()}\n" for name in sorted(contents))
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 OLDER: Final = 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -198,21 +199,17 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         reading: None if it is made from a snapshot file.
         """
-        if reading is None:
-            return self._with_effects_and_lints(draft, None)
-        with self.connection.worker_pool(self.parallelism, progress) as pool:
-            reading.api = self.connection.reader(pool)
-            return self._with_effects_and_lints(draft, reading)
-
-    def _with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
-        """Return the plan with both. Lints look at what the plan and its effects have read."""
         from lmsconf.planner.audience.effects import predict_effects_of_plan
 
-        predicted = predict_effects_of_plan(draft, reading)
-        requests = 0 if reading is None else reading.api.requests
-        effects = replace(predicted.effects, requests=requests)
-        plan = with_effects(draft, replace(predicted, effects=effects))
-        return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
+        with ExitStack() as stack:
+            if reading is not None:
+                pool = self.connection.worker_pool(self.parallelism, progress)
+                reading.api = self.connection.reader(stack.enter_context(pool))
+            predicted = predict_effects_of_plan(draft, reading)
+            requests = 0 if reading is None else reading.api.requests
+            plan = with_effects(draft, replace(predicted, effects=replace(predicted.effects, requests=requests)))
+            # Lints look at what the plan and its effects have read.
+            return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
 
     def drift(
         self,
@@ -271,19 +268,18 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
         declared = manifests.in_workspace(policy.workspace).declared
-        inputs = DriftInputs(
-            applied=None if base is None else self._applied(base, snapshot, compares),
-            edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
-            broken=broken,
-            needs={one.address: dependencies(one) for one in declared},
-            renamed=renamed,
-            command=policy.command,
-        )
         return make_drift(
             plan,
             snapshot,
             declared,
-            inputs,
+            DriftInputs(
+                applied=None if base is None else self._applied(base, snapshot, compares),
+                edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
+                broken=broken,
+                needs={one.address: dependencies(one) for one in declared},
+                renamed=renamed,
+                command=policy.command,
+            ),
             ignores=self.settings.ignores,
             today=policy.today,
             count_unmanaged=count_unmanaged,
@@ -381,7 +377,19 @@ def read_people_view(
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    return PeopleView(state, _header(draft, sent + reading.api.requests, (*problems, *failed)))
+    errors = tuple(problem for problem in (*problems, *failed) if problem.is_error)
+    header = ReportHeader(
+        workspace=draft.plan.workspace,
+        url=draft.plan.url,
+        people=draft.plan.people,
+        created_at=draft.plan.created_at,
+        planned=not errors,
+        basis=Basis.EXACT,
+        reasons=(),
+        requests=sent + reading.api.requests,
+        problems=errors,
+    )
+    return PeopleView(state, header)
 
 
 def _draft(
@@ -392,18 +400,3 @@ def _draft(
         return workspace.draft(manifests, snapshot, policy), ()
     except ProblemsFound as failed:
         return workspace.draft(Manifests(), snapshot, replace(policy, ownership={})), failed.problems
-
-
-def _header(draft: DraftPlan, requests: int, problems: tuple[Problem, ...]) -> ReportHeader:
-    errors = tuple(problem for problem in problems if problem.is_error)
-    return ReportHeader(
-        workspace=draft.plan.workspace,
-        url=draft.plan.url,
-        people=draft.plan.people,
-        created_at=draft.plan.created_at,
-        planned=not errors,
-        basis=Basis.EXACT,
-        reasons=(),
-        requests=requests,
-        problems=errors,
-    )
