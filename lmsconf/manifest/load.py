@@ -46,7 +46,7 @@ from lmsconf.manifest.schema_check import (
 )
 from lmsconf.manifest.sets import EntryExpander
 from lmsconf.manifest.table_files import FILE, TableFiles
-from lmsconf.manifest.variables import Entry, ForEachExpander, Reporter, Variables
+from lmsconf.manifest.variables import Entry, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
@@ -205,9 +205,8 @@ class _Loading(Struct):
         expander = EntryExpander(self.files, set_validators(), reporter, self.undeclared)
         expander.collect_sets(layers, variables)
         self._all_documents = [*chain.from_iterable(layers)]
-        writer = ForEachExpander(variables)
         for layer, documents in enumerate(layers):
-            self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
+            self._add_layer(layer, self._layer_entries(documents, variables, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.conditions.add_field(cast(Map, entry.body))
@@ -234,14 +233,13 @@ class _Loading(Struct):
                 self._sound[entry.changes] = replace(entry, layer=layer)
 
     def _layer_entries(
-        self, documents: Iterable[EntrySourceMap], writer: ForEachExpander, tables: TableFiles
+        self, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
     ) -> Iterator[Entry]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
-        sections = sections_by_path()
-        for document in documents:
-            for path, items in entry_lists(document.value) if isinstance(document.value, Map) else ():
-                if path in sections:
-                    yield from self._entries(sections[path], items, writer, tables)
+        sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
+        for path, items in chain.from_iterable(map(entry_lists, values)):
+            if path in sections:
+                yield from self._entries(sections[path], items, variables, tables)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []
@@ -269,13 +267,13 @@ class _Loading(Struct):
             )
         return documents
 
-    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[Entry]:
+    def _entries(self, section: Section, items: Seq, variables: Variables, tables: TableFiles) -> Iterator[Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
-            for entry in map(self._merged, writer.expand_entry(section, item, items.source, at)):
+            for entry in map(self._merged, variables.expand_entry(section, item, items.source, at)):
                 is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)

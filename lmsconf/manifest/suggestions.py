@@ -314,8 +314,8 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
 
 def _described(branches: list[Schema]) -> str | None:
     """Return the description of the accepted text, where it has a pattern."""
-    descriptions = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
-    return descriptions[0] if descriptions else None
+    told = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
+    return next((str(branch["description"]) for branch in told), None)
 
 
 def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:

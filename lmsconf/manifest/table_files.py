@@ -26,7 +26,6 @@ from lmsconf.manifest.nodes import (
     EntrySourceMap,
     KeyPath,
     Map,
-    Mark,
     Seq,
     pack_mark,
 )
@@ -132,7 +131,6 @@ class TableFiles(Struct):
         """Return the addresses in the selected rows, each located in its row of the table. Raises ProblemsFound."""
         table = self.table(reference, path, places)
         column = column_index(table, str(reference["column"]), places.at(*path, "column"))
-        people, marks = list[Json](), list[Mark]()
         rows = self.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
@@ -144,14 +142,12 @@ class TableFiles(Struct):
                     *path,
                 ),
             )
-        for line, cells in rows:
-            if self._usable(cells, table, line, column):
-                people.append(cells[column])
-                marks.append(pack_mark(line, column + 1))
+        people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
             raise _nobody(table, reference, places.at(*path))
-        return Seq(TableSource(table.sheet), people, marks)
+        marks = [pack_mark(line, column + 1) for line, _ in people]
+        return Seq(TableSource(table.sheet), [email for _, email in people], marks)
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""

@@ -38,6 +38,8 @@ WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""
 VALUES: Final = 1_000_000
 """Maximum number of values that variables and `for_each` may expand to, in all files together."""
+COPIES: Final = 10_000
+"""Maximum number of entries that `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 _WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
 _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
@@ -67,6 +69,7 @@ class ExpansionLimit(Struct):
 
     characters: int = WRITTEN_OUT
     values: int = VALUES
+    copies: int = COPIES
 
     def take(self, values: int, where: SourceLocation) -> None:
         """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
@@ -81,7 +84,7 @@ class ExpansionLimit(Struct):
 
 
 class Variables(Struct):
-    """The values of variables, by name.
+    """The values of variables, by name; expands variables and `for_each` in entries.
 
     each: the values of `for_each` for the current copy, shown in source locations.
     """
@@ -123,7 +126,9 @@ class Variables(Struct):
         if not isinstance(value, list):
             return value
         self.limit.take(len(value), source.where(at))
-        return _listed(value, source, at)
+        source.escapes = True
+        # Each item has the position of the variable.
+        return Seq(source, value, [at] * len(value))
 
     def _inside(self, text: str, source: Source, at: Mark) -> str:
         """Insert variables into a text, within limits: a few bytes could expand to gigabytes.
@@ -168,83 +173,17 @@ class Variables(Struct):
             hint = did_you_mean(name, self.values) or hint
             self.reporter.refuse("variable/undefined", f"the variable $({name}) is not defined", where, hint)
 
-
-def referenced_variables(node: Json) -> Iterator[str]:
-    """Yield every name that a value refers to as `$(name)`."""
-    for text, _ in node_texts(node):
-        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
-
-
-def _is_plain(source: Source, at: Mark) -> bool:
-    """Whether the text at that position is written without quotes."""
-    return not _LEAD.sub("", source.rest(at), count=1).startswith(_IN_QUOTES)
-
-
-def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
-    """Build a list whose items all have the position of its variable."""
-    source.escapes = True
-    return Seq(source, items, [at] * len(items))
-
-
-def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
-    """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
-    items, marks = list[Json](), list[Mark]()
-    for number, item, at in node.parts():
-        new = changed.get(number, item)
-        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
-        items += spliced
-        marks += [at] * len(spliced)
-    return Seq(node.source, items, marks)
-
-
-COPIES: Final = 10_000
-"""Maximum number of entries that `for_each` may expand to, in all files together."""
-_NUMERIC: Final = tuple("+-.0123456789")
-_SHOWN: Final = 40
-_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
-
-
-class Entry(Struct, frozen=True):
-    """An entry of a section, after expansion of variables and `for_each`.
-
-    is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
-    and not planned. layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier
-    folder that it changes; None if it adds one.
-    """
-
-    section: Section
-    body: Json
-    places: EntrySourceMap
-    is_complete: bool = True
-    is_part: bool = False
-    layer: int = 0
-    changes: int | None = None
-
-    def of(self, body: Map) -> Entry:
-        """Return the entry with `body`, to which it was expanded."""
-        return replace(self, body=body, places=self.places.of(body))
-
-
-class ForEachExpander:
-    """Expand variables and `for_each` in entries."""
-
-    def __init__(self, variables: Variables) -> None:
-        self._variables = variables
-        self._reporter = variables.reporter
-        self._left = COPIES
-
     def expand_entry(self, section: Section, item: Json, source: Source, at: Mark) -> Iterator[Entry]:
         """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(section, item, source, at)
         else:
-            yield self._entry(section, self._variables, item, source, at)
+            yield self._entry(section, item, source, at)
 
-    def _entry(self, section: Section, variables: Variables, item: Json, source: Source, at: Mark) -> Entry:
-        before = self._reporter.refused
-        body = variables.substitute(item, source, at)
-        places = EntrySourceMap(body, source, at, variables.each)
-        return Entry(section, body, places, self._reporter.refused == before)
+    def _entry(self, section: Section, item: Json, source: Source, at: Mark) -> Entry:
+        before = self.reporter.refused
+        body = self.substitute(item, source, at)
+        return Entry(section, body, EntrySourceMap(body, source, at, self.each), self.reporter.refused == before)
 
     def _copies(self, section: Section, item: Map, source: Source, at: Mark) -> Iterator[Entry]:
         places = EntrySourceMap(item, source, at)
@@ -258,8 +197,8 @@ class ForEachExpander:
                 self._tell("for_each/unused", f"this entry does not use $({name})", places, name, _UNUSED)
                 return
         count = math.prod(map(len, wanted.values()))
-        self._left -= count
-        if self._left < 0:
+        self.limit.copies -= count
+        if self.limit.copies < 0:
             self._tell(
                 "for_each/too-many",
                 f"with this entry, the project has more than {COPIES:,} entries",
@@ -268,31 +207,31 @@ class ForEachExpander:
                 "Write shorter lists, or split the project.",
             )
             return
-        self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
+        self.limit.take(count * _size(plain), places.at(FOR_EACH))
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            variables = replace(self._variables, values={**self._variables.values, **chosen}, each=each)
-            entry = self._entry(section, variables, plain, source, at)
+            variables = replace(self, values={**self.values, **chosen}, each=each)
+            entry = variables._entry(section, plain, source, at)
             yield entry
             if not entry.is_complete:
                 return
 
     def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
         """Return the values of each name; None if there are none, or after reporting a problem."""
-        before = self._reporter.refused
-        expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
+        before = self.reporter.refused
+        expanded = self.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        findings = for_each_validator().validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
+        findings = for_each_validator().validate({FOR_EACH: expanded}) if self.reporter.refused == before else []
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 
-            self._reporter.problems += problems_of(finding, places, within)
-        if findings or self._reporter.refused != before:
+            self.reporter.problems += problems_of(finding, places, within)
+        if findings or self.reporter.refused != before:
             return None
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():
-            if name in self._variables.values:
+            if name in self.values:
                 self._tell(
                     "for_each/taken",
                     f"$({name}) is a variable of the project file already",
@@ -332,18 +271,56 @@ class ForEachExpander:
         hint: str,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        self._reporter.tell(
-            code,
-            f"for_each: {message}",
-            places.key(
-                FOR_EACH,
-                name,
-            )
-            if name
-            else places.key(FOR_EACH),
-            hint,
-            severity,
-        )
+        where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
+        self.reporter.tell(code, f"for_each: {message}", where, hint, severity)
+
+
+def referenced_variables(node: Json) -> Iterator[str]:
+    """Yield every name that a value refers to as `$(name)`."""
+    for text, _ in node_texts(node):
+        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
+
+
+def _is_plain(source: Source, at: Mark) -> bool:
+    """Whether the text at that position is written without quotes."""
+    return not _LEAD.sub("", source.rest(at), count=1).startswith(_IN_QUOTES)
+
+
+def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
+    """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
+    items, marks = list[Json](), list[Mark]()
+    for number, item, at in node.parts():
+        new = changed.get(number, item)
+        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
+        items += spliced
+        marks += [at] * len(spliced)
+    return Seq(node.source, items, marks)
+
+
+_NUMERIC: Final = tuple("+-.0123456789")
+_SHOWN: Final = 40
+_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
+
+
+class Entry(Struct, frozen=True):
+    """An entry of a section, after expansion of variables and `for_each`.
+
+    is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
+    and not planned. layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier
+    folder that it changes; None if it adds one.
+    """
+
+    section: Section
+    body: Json
+    places: EntrySourceMap
+    is_complete: bool = True
+    is_part: bool = False
+    layer: int = 0
+    changes: int | None = None
+
+    def of(self, body: Map) -> Entry:
+        """Return the entry with `body`, to which it was expanded."""
+        return replace(self, body=body, places=self.places.of(body))
 
 
 _UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."

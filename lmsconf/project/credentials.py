@@ -44,7 +44,6 @@ FORMAT: Final = "lmsconf.token-commands/1"
 _ALLOW: Final = "allow"
 _PARTS: Final = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
 """Between the parts of a word: `sh -c "./token.sh; true"` and `--config=token.ini` name files too."""
-_ELSEWHERE: Final = Path("/")
 
 Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
@@ -127,7 +126,6 @@ _NEVER: Final = frozenset({"LMSCONF_PLAN_KEY"})
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENVS: Final = "LMSCONF_TOKEN_ENVS"
 DIRS: Final = "LMSCONF_TOKEN_DIRS"
-_OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 _FILE_HINT: Final = (
     "Write only the token, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
     "project's folder."
@@ -211,7 +209,7 @@ class FileToken(Struct, frozen=True):
         """Return a warning if other users of this machine can read the file."""
         if not self._allowed(Path(os.path.realpath(self.path))):
             return None
-        if not self.path.is_file() or not self.path.stat().st_mode & _OTHERS_MAY:
+        if not self.path.is_file() or not self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             return None
         return Problem(
             code="token/readable",
@@ -251,7 +249,7 @@ class CommandToken(Struct, frozen=True):
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
                 self.command,
-                cwd=self.folder if files_of_project(self.command, self.folder) else _ELSEWHERE,
+                cwd=self.folder if files_of_project(self.command, self.folder) else Path("/"),
                 stdout=subprocess.PIPE,
                 timeout=_PATIENCE,
                 check=False,
