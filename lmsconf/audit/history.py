@@ -146,20 +146,16 @@ class _Search:
 
     def _may_be_in(self, text: str) -> bool:
         """Whether the text of a plan file has the address, or the e-mail, anywhere."""
-        if self.email is not None and self.email in normalize_email(text):
-            return True
-        return escape_invisible(json.dumps(self.current, ensure_ascii=False))[1:-1] in text
+        names_person = self.email is not None and self.email in normalize_email(text)
+        return names_person or escape_invisible(json.dumps(self.current, ensure_ascii=False))[1:-1] in text
 
     def _fitting(self, change: Change) -> Change | None:
         """Return the change as far as it is about what is asked; None if it is not."""
-        if str(change.address) == self.current:
-            return change
-        if self.email is None:
-            return None
         own = _person_in(str(change.address))
-        if own is not None and normalize_email(own) == self.email:
+        is_own = self.email is not None and own is not None and normalize_email(own) == self.email
+        if is_own or str(change.address) == self.current:
             return change
-        return _about_person(change, self._is_person)
+        return None if self.email is None else _about_person(change, self._is_person)
 
     def _is_person(self, value: Json) -> bool:
         return isinstance(value, str) and "@" in value and normalize_email(value) == self.email

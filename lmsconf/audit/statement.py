@@ -49,7 +49,8 @@ class RunCopies(Struct, frozen=True, kw_only=True):
         """Return the content of each file by its path in the folder."""
         texts = {"plan": self.plan, "report": self.report}
         kept = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
-        return {copy_path(self.run, name): content for name, content in {"journal": self.journal, **kept}.items()}
+        held = {"journal": self.journal, **kept}
+        return {copy_path(self.run, name): content for name, content in held.items()}
 
 
 def copy_path(run: str, name: str) -> str:

@@ -1,7 +1,7 @@
 """The command line: its entry points, signals, and the mapping of errors to messages and exit codes.
 
-A command returns an ExitCode (None: 0) or raises LmsconfError. Each command is imported only where it runs. `--help`
-imports this module too, so slow imports (pathlib among them) are inside the functions.
+A command returns an ExitCode (None: 0) or raises LmsconfError. Each command is imported only where it runs.
+`--help` imports this module too, so slow imports (pathlib among them) are inside the functions.
 """
 
 from __future__ import annotations

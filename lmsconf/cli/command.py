@@ -166,7 +166,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "history": CommandEntry("lmsconf.cli.runs", "history", "Show which runs changed a resource or a person."),
     "evidence": CommandEntry("lmsconf.cli.runs", "evidence", "Write a folder that shows what runs did, or verify one."),
     "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
-    "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
+    "export": CommandEntry("lmsconf.cli.manifest_commands", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry(
         "lmsconf.cli.workspace_commands", "snapshot", "Save the state of the workspace to a file."
     ),

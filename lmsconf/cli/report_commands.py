@@ -1,4 +1,4 @@
-"""`lmsconf drift`, `access`, `audience` and `test`: what differs, and who has what and why. They only read."""
+"""`lmsconf drift`, `access`, `audience` and `test`: what differs, and who has what and why."""
 
 from __future__ import annotations
 

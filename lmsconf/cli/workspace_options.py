@@ -263,7 +263,7 @@ def load_snapshot(file: Path) -> Snapshot:
 
 
 def log_request(exchange: Exchange) -> None:
-    """Write a line for one attempt of a request: time of day, request, status, duration, and a number above 1."""
+    """Write a line for one attempt of a request: time of day, request, status, duration, its number above 1."""
     from lmsconf.model.time_formats import format_utc
     from lmsconf.support.secrets import redact_secrets
 

@@ -237,7 +237,8 @@ def read_back(
 ) -> Value:
     """Return the value that a sealed text holds. Raises StalePlan for another text, even if one byte differs.
 
-    read: returns the value. written: the text of a value as lmsconf writes it. what: what the file should contain.
+    read: returns the value. written: the text of a value as lmsconf writes it. what: what the file should
+    contain.
     """
     try:
         value = read()

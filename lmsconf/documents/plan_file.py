@@ -66,8 +66,8 @@ def plan_digest(plan: Plan) -> str:
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """Return the plan that `dumps` wrote.
 
-    Raises StalePlan (exit 3) for any other text, even if one byte differs, for a version of the format that is not
-    supported, and, given a key, for a file that was not signed with it; LmsconfError for a document of another kind.
+    Raises StalePlan (exit 3) for any other text, even if one byte differs, for an unsupported version of the
+    format, and, given a key, for a file that was not signed with it; LmsconfError for a document of another kind.
     """
     document = parse_document(text)
     actual = str(document["format"])

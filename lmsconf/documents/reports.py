@@ -1,4 +1,4 @@
-"""Reports ⇄ JSON: of an apply, of drift, of a fleet, of recorded runs, of people and tests, and of problems.
+"""Reports ⇄ JSON: of an apply, drift, a fleet, recorded runs, people and tests, and of problems.
 
 An apply report is sealed, as evidence of which calls were and were not carried out.
 """

@@ -111,9 +111,8 @@ def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
 
 def key_sentence(key: KeyChange) -> str:
     """`mandatory: true in the manifests, false in the workspace`; for a list, counts of missing and extra items."""
-    if key.is_list:
-        return f"{key.path}: {key.note}"
-    return f"{key.path}: {key.removed[0]} in the manifests, {key.added[0]} in the workspace"
+    sides = key.note if key.is_list else f"{key.removed[0]} in the manifests, {key.added[0]} in the workspace"
+    return f"{key.path}: {sides}"
 
 
 def _key_line(key: KeyChange) -> str:

@@ -154,8 +154,8 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     if effects.basis is Basis.OFF:
         return
     heading = _REASONS_HEADINGS.get(effects.basis, "Not known")
-    cut = (one if len(one) <= _REASON_SIZE else f"{one[:_REASON_SIZE]}…" for one in effects.reasons[:_MOST_REASONS])
-    reasons = [one.rstrip(".") for one in cut]
+    shown = effects.reasons[:_MOST_REASONS]
+    reasons = [(one if len(one) <= _REASON_SIZE else f"{one[:_REASON_SIZE]}…").rstrip(".") for one in shown]
     more = len(effects.reasons) - _MOST_REASONS
     if reasons:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
@@ -278,10 +278,8 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
 
 def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
     """Return `in Sales Nordics ` if everybody who loses a content is in one group whose members change."""
-    only = content.causes[0] if len(content.causes) == 1 else None
-    if only is None or only.address not in groups or only.lose != content.counts.lose:
-        return ""
-    return f"in {short_title(only.address)} "
+    only = [one for one in content.causes if one.address in groups and one.lose == content.counts.lose]
+    return f"in {short_title(only[0].address)} " if only and len(content.causes) == 1 else ""
 
 
 _PROGRESS: Final = {

@@ -1,4 +1,4 @@
-"""One escape function per output format: characters that are active there become visible text; and limits of size.
+"""One escape function per output format: what is active there becomes visible text; and limits of size.
 
     escape_terminal  terminals and logs: one line, no control characters, no CI workflow command
     escape_markdown  Markdown inline or in a table cell: no link, mention, emphasis or HTML

@@ -61,11 +61,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _kind(line: str) -> str:
-    if not line.strip():
-        return "blank"
-    if line.startswith("|"):
-        return "table"
-    return "heading" if line.startswith("#") else "prose"
+    return {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:

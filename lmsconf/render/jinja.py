@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -118,10 +118,11 @@ def _template(name: str) -> Template:
 def environment(kind: str) -> Environment:
     """Return the environment of the templates NAME.KIND.j2.
 
-    In HTML, XML and Markdown (`md`) each value is escaped for it, by an escape of ours in the place of markupsafe's,
-    which leaves what is invisible. Elsewhere a value is in one line; a whole line is escaped once it is put together.
+    In HTML, XML and Markdown (`md`) each value is escaped for it, by an escape of ours in the place of
+    markupsafe's, which leaves what is invisible. Elsewhere a value is in one line; a whole line is escaped once it
+    is put together.
     """
-    escapes: dict[str, Callable[[str], str]] = {"html": escape_html, "xml": escape_html, "md": escape_markdown}
+    escapes: Mapping[str, Callable[[str], str]] = {"md": escape_markdown, "html": escape_html, "xml": escape_html}
     escape = escapes.get(kind, escape_invisible)
 
     def finalize(value: object) -> Markup:

@@ -11,7 +11,8 @@ access_csv, audience_csv, people_csv  what a person has, who is in an audience, 
 In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied
 yet is skipped with its reason, and a resource that could not be compared is an error. The document is valid
 under both common schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by
-percent-encoding. In CSV (RFC 4180) a cell that a spreadsheet would take for a formula begins with an apostrophe.
+percent-encoding. In CSV (RFC 4180) a cell that a spreadsheet would take for a formula begins with an
+apostrophe.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _annotation(problem: Problem) -> str:
 
 
 def _escaped(active: str, text: str) -> str:
-    """Escape text so that it cannot end the workflow command or start another. active: a pattern of what does."""
+    """Escape text so that it cannot end the workflow command or start another. active: what does."""
     return re.sub(active, lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))
 
 

@@ -1,4 +1,4 @@
-"""Apply reports and fleets in words that all formats share, which are not escaped, and recorded runs as a table."""
+"""Apply reports and fleets in words that all formats share, not escaped, and recorded runs as a table."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ STATUS_TITLES = {
 }
 """Calls by their status, in the order in which views list them."""
 _FEW: Final = 3
-"""The number of people named beside a call (a removed person, or the first of many added ones), or of workspaces."""
+"""How many are named: people beside a call, a removed one or the first of many added ones, and workspaces."""
 
 
 def outcomes_by_status(report: ApplyReport) -> Iterator[tuple[CallStatus, str, Sequence[tuple[int, CallOutcome]]]]:
     """Yield status, heading, and outcomes with their numbers, of each status that calls have."""
-    return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda calls: count_noun(len(calls), "API call"))
+    return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda group: count_noun(len(group), "API call"))
 
 
 _MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)

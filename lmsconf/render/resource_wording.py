@@ -1,4 +1,4 @@
-"""Kinds, resources, values and changes in an administrator's terms, which all formats share. Results are not escaped.
+"""Kinds, resources, values and changes in an administrator's terms, for all formats. Results are not escaped.
 
 count_noun, count_kind   numbers of things
 format_value             values, list items and conditions
@@ -9,7 +9,7 @@ KeyChange, key_changes   one key of a change in words: values added and removed
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -287,7 +287,7 @@ def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
 def numbered_groups(
     values: Sequence[Value], state: str, titles: Mapping[Any, str], counted: Callable[[Sequence[Value]], str]
 ) -> Iterator[tuple[Any, str, Sequence[tuple[int, Value]]]]:
-    """Group values by a state, in the order of its titles: yield state, heading, and the values with their numbers.
+    """Group values by a state, in the order of its titles: yield state, heading, and numbered values.
 
     state: the attribute that is the state. counted: a group in words. Empty groups are left out.
     """
@@ -322,9 +322,9 @@ def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tup
 
     What does not occur has no column.
     """
-    table: dict[str, Counter[Action | str]] = {}
+    table: defaultdict[str, Counter[Action | str]] = defaultdict(Counter)
     for change in changes:
-        counts = table.setdefault(change.address.kind, Counter())
+        counts = table[change.address.kind]
         counts[change.action] += 1
         counts["taken"] += count_removed_items(change)
     columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]

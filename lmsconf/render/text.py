@@ -44,8 +44,7 @@ _LINE = re.compile(
     r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
     re.MULTILINE,
 )
-_SIGNS = {"+": _GREEN, "-": _RED, "~": _YELLOW, "-/+": _RED}
-_SEVERITIES = {"error": _RED, "warning": _YELLOW}
+_COLORS = {"+": _GREEN, "-": _RED, "~": _YELLOW, "-/+": _RED, "error": _RED, "warning": _YELLOW}
 
 
 def colorize(text: str) -> str:
@@ -54,11 +53,8 @@ def colorize(text: str) -> str:
 
 
 def _painted(match: re.Match[str]) -> str:
-    if match["bold"] is not None:
-        return f"{_BOLD}{match['bold']}{_OFF}"
-    if match["sign"] is not None:
-        return f"{match['indent']}{_SIGNS[match['sign']]}{match['sign']}{_OFF}"
-    return f"{match['place']}{_SEVERITIES[match['severity']]}{match['severity']}{_OFF}"
+    painted = match[match.lastgroup or 0]
+    return f"{match[0].removesuffix(painted)}{_COLORS.get(painted, _BOLD)}{painted}{_OFF}"
 
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")

@@ -22,8 +22,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render import FLEET_VIEWS
-from lmsconf.render.graphs import MAX_NODES
-from lmsconf.render.html import MOST_ROWS, apply_html, drift_html, plan_html
+from lmsconf.render.html import MAX_NODES, MOST_ROWS, apply_html, drift_html, plan_html
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -2,7 +2,7 @@
 
     journal_folder  the folder itself: private, never committed; the lines of a journal; one run at a time
     journal_writer  Journal: an intent before each call, an outcome after it
-    journal_reader  journals → recorded runs; their kept plans and reports, and their chain; what may still take effect
+    journal_reader  journals → recorded runs; their kept plans and reports; what may still take effect
 
 It is not state: no plan depends on it, and everything works without it.
 """

@@ -1,13 +1,13 @@
-"""Journals → recorded runs, and the plan and the report of a run, kept beside its journal under the same name.
+"""Journals → recorded runs, and the plan and the report of a run, kept beside its journal.
 
 NAME.jsonl        the journal
 NAME.plan.json    the plan, with what was before each change; written before the first call
 NAME.before.json  a part of a snapshot: what the run changes and destroys, as it was; written before the first call
 NAME.report.json  the report; missing if the run was cut short
 
-A truncated or damaged line of a journal is counted, and the other lines are still read. Before a run looks at the
-workspace it waits for the writes of an earlier one: calls in flight may still take effect, new resources may not be
-listed yet, and a plan that is made earlier would repeat them.
+A truncated or damaged line of a journal is counted, and the other lines are still read. Before a run looks at
+the workspace it waits for the writes of an earlier one: calls in flight may still take effect, new resources may
+not be listed yet, and a plan that is made earlier would repeat them.
 
 A chain of runs, each with the digest of the journal before it, belongs to the name and URL of a workspace in one
 project folder. The local lock, which is held under that name, puts its runs in one order: the journal of the previous
@@ -147,7 +147,7 @@ def _journals(root: Path, url: str | None = None) -> list[Path]:
         reason = f"{path} cannot be read: {os_error_message(error)}"
         raise LmsconfError(reason, hint="Check its permissions, or delete it.") from error
     seconds = Counter(map(_second, paths))
-    # Runs of one second are in the order of their first lines; runs of one plan have a number, and 10 is after 9.
+    # Runs of one second are in the order of their first lines; runs of one plan have a number, 10 after 9.
     began = {path: _began_at(path) for path in paths if seconds[_second(path)] > 1}
     return sorted(paths, key=lambda path: (_second(path), began.get(path, ""), len(path.stem), path.stem), reverse=True)
 
