@@ -74,8 +74,7 @@ def _given(context: click.Context, name: str | None) -> list[str]:
 
 def note_flag(context: click.Context, option: click.Parameter, value: bool) -> None:
     """Note a global flag."""
-    if value:
-        _given(context, option.name).extend(option.opts)
+    _given(context, option.name).extend(option.opts if value else ())
 
 
 def note_value(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:

@@ -304,22 +304,17 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
 
         with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
             kwargs["events"] = events
-            return _recorded(events, functools.partial(command, *args, **kwargs))
+            try:
+                code = command(*args, **kwargs)
+            except BaseException as error:
+                ending, problems = _ending(error)
+                events.failed(problems)
+                events.end(ending)
+                raise
+            events.end(code or ExitCode.OK)
+            return code
 
     return framed
-
-
-def _recorded(events: CommandEvents, command: Callable[[], ExitCode | None]) -> ExitCode | None:
-    """Run the command, and record the problems and the exit code that it ends with."""
-    try:
-        code = command()
-    except BaseException as error:
-        ending, problems = _ending(error)
-        events.failed(problems)
-        events.end(ending)
-        raise
-    events.end(code or ExitCode.OK)
-    return code
 
 
 def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:

@@ -14,7 +14,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Final, cast
+from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, UndefinedError
 from jinja2.ext import Extension
@@ -23,7 +23,6 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import names, problem_codes
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
@@ -88,11 +87,6 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of a template, each of whose values is in one line."""
     return _template(template).render(**values)
-
-
-def json_document(template: str, /, **values: object) -> Json:
-    """Return the document that a template of JSON makes of values."""
-    return cast("Json", json.loads(template_text(template, **values)))
 
 
 def plain_macro(template: str, macro: str, /, *values: object) -> str:

@@ -48,7 +48,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.render import drift_report
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
-from lmsconf.render.jinja import plain_macro, terminal_text
+from lmsconf.render.jinja import plain_macro, template_text, terminal_text
 from lmsconf.render.plan_wording import annotation_lines, format_problem, problem_message
 from lmsconf.render.resource_wording import kind_plural, sort_by_severity
 from lmsconf.render.text import table_lines
@@ -212,9 +212,7 @@ def drift_sarif(drift: DriftReport) -> str:
 
 def _sarif(**values: object) -> str:
     """Return a document of the template, which knows these values, and how texts are written."""
-    from lmsconf.render.jinja import json_document  # the other formats need no template
-
-    document = json_document(
+    text = template_text(
         "sarif.json.j2",
         version=__version__,
         PROJECT=PROJECT,
@@ -226,7 +224,7 @@ def _sarif(**values: object) -> str:
         lines_text=_lines_text,
         **values,
     )
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
 def _lines_text(lines: Iterable[str]) -> str:
