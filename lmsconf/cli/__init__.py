@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -15,26 +16,28 @@ import threading
 from collections.abc import Sequence
 from itertools import pairwise
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
 from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
-from lmsconf.cli.output_streams import (
+from lmsconf.cli.output import (
     is_unwritable,
     mask_people,
     redact_output,
     redact_problems,
     redirect_to_null,
     report_problems,
-    secure_standard_streams,
     stdout_error,
     write_redacted,
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.support.interrupts import handle_signal
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 __all__ = ["app", "console_script", "main"]
 
@@ -72,7 +75,42 @@ def console_script() -> NoReturn:
         os._exit(ended.code)
 
 
-INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
+def secure_standard_streams() -> None:
+    """Make stdin, stdout and stderr safe to use. Call it before anything opens a file.
+
+    A closed descriptor is opened on /dev/null: otherwise the next opened file would get its number, and output would
+    be written into that file. Write errors on stderr are ignored; the exit code still reports the outcome.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free descriptor is assigned, which is this one; child processes inherit it.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    # A stream that is not the interpreter's own was replaced on purpose (tests capture it): keep it.
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays until the end
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _buffered(sys.stdout, io.FileIO(1, "w", closefd=False))
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _buffered(sys.stderr, _Forgiving(2, "w", closefd=False))
+
+
+def _buffered(before: TextIO | None, raw: io.FileIO) -> TextIO:
+    """Return a stream with the encoding of `before`, always buffered: a non-empty buffer shows unwritten output."""
+    encoding, errors = (before.encoding, before.errors) if before else ("utf-8", None)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
+
+
+class _Forgiving(io.FileIO):
+    """A file that ignores write errors, such as a full disk."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        return memoryview(data).nbytes if written is None else written
 
 
 def interrupt_exit_code(error: BaseException) -> ExitCode:

@@ -18,10 +18,11 @@ from lmsconf.apply.scheduler import ApplyProgress
 from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import (
+from lmsconf.cli.output import (
+    Output,
     confirm,
     mask_if_enabled,
+    output_options,
     refuse_without_terminal,
     supports_color,
     write_redacted,

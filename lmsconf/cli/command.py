@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
-from lmsconf.cli.output_streams import mask_people
+from lmsconf.cli.output import mask_people
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

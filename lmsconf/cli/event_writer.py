@@ -22,8 +22,7 @@ from typing import Final, cast
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.cli.context import refuse_options
-from lmsconf.cli.output import Output
-from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
+from lmsconf.cli.output import Output, mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json

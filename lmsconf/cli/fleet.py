@@ -11,8 +11,7 @@ import click
 from lmsconf.cli.command import Command, FiniteRange, Group
 from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
-from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import masks_people, write_stderr
+from lmsconf.cli.output import Output, masks_people, output_options, write_stderr
 from lmsconf.cli.workspace_options import plan_signing_key, trust_project
 from lmsconf.errors import ExitCode, LmsconfError
 
@@ -198,7 +197,7 @@ def apply(
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
     from lmsconf.cli.apply import parse_meta
-    from lmsconf.cli.output_streams import refuse_without_terminal, require_consent
+    from lmsconf.cli.output import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
         applied_before,

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import P
-from lmsconf.cli.output_streams import show_progress
+from lmsconf.cli.output import P, show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 

@@ -21,7 +21,7 @@ from click.shell_completion import (
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import COMPLETION_VARIABLE
-from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
+from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError
 
 if TYPE_CHECKING:

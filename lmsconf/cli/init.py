@@ -14,7 +14,7 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
+from lmsconf.cli.output import can_ask, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:

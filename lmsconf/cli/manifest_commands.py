@@ -17,8 +17,15 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import PLAN_FORMATS, Output, output_options
-from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted, write_template
+from lmsconf.cli.output import (
+    PLAN_FORMATS,
+    Output,
+    output_options,
+    report_problems,
+    supports_color,
+    write_redacted,
+    write_template,
+)
 from lmsconf.cli.workspace_options import (
     load_context_settings,
     load_snapshot,

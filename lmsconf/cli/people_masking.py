@@ -1,6 +1,6 @@
 """`--mask-people`: remove e-mails, ids and personal data from all output.
 
-`cli.output_streams` applies it to values before they are rendered and to text before it is written. A person is
+`cli.output` applies it to values before they are rendered and to text before it is written. A person is
 labelled `person 1`, `person 2` and so on in order of first appearance; a label is stable within one run.
 """
 

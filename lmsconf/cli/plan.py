@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import PLAN_FORMATS, Output, output_options, refuse_unwritable
-from lmsconf.cli.output_streams import masks_people, show_progress
+from lmsconf.cli.output import PLAN_FORMATS, Output, masks_people, output_options, refuse_unwritable, show_progress
 from lmsconf.cli.workspace_options import (
     CommandEvents,
     apply_command_line,
@@ -272,7 +271,7 @@ def _refuse_same_file(files: Sequence[Path | None]) -> None:
 
 def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
-    from lmsconf.cli.output_streams import report_problems
+    from lmsconf.cli.output import report_problems
     from lmsconf.documents.reports import people_json
     from lmsconf.render.other_tools import people_csv
     from lmsconf.render.resource_wording import count_noun

@@ -10,8 +10,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import report_problems, write_stderr
+from lmsconf.cli.output import Output, output_options, report_problems, write_stderr
 from lmsconf.cli.workspace_options import (
     CommandEvents,
     events_option,

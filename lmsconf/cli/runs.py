@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
+from lmsconf.cli.output import Output, masks_people, output_options, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document

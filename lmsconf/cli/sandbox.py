@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import FiniteRange, Group
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output_streams import refuse_without_terminal, require_consent, write_redacted, write_stderr
+from lmsconf.cli.output import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 

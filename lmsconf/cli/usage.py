@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import click
 
-from lmsconf.cli.output_streams import terminal_size
+from lmsconf.cli.output import terminal_size
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Select": (

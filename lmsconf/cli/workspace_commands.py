@@ -15,9 +15,11 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
-from lmsconf.cli.output import Output, output_options, refuse_unwritable
-from lmsconf.cli.output_streams import (
+from lmsconf.cli.output import (
+    Output,
     masks_people,
+    output_options,
+    refuse_unwritable,
     refuse_without_terminal,
     report_problems,
     require_consent,

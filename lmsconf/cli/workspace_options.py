@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli import INTERRUPTED, interrupt_exit_code
+from lmsconf.cli import interrupt_exit_code
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given, refuse_options
-from lmsconf.cli.output import P
-from lmsconf.cli.output_streams import Value, can_ask, masks_people, show_progress, write_stderr
+from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def load_context_settings(context: CommandContext) -> Settings:
 
 def _agrees(command: str) -> bool:
     """Ask on the terminal whether a command may be run that gets a token."""
-    from lmsconf.cli.output_streams import confirm
+    from lmsconf.cli.output import confirm
 
     about = f"The project file gets the token from a command that has not run here before:\n  {command}"
     return confirm("Run it, now and from now on?", about)

@@ -21,8 +21,7 @@ import pytest
 
 from lmsconf.cli import run_command_line
 from lmsconf.cli.command import COMMANDS
-from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import show_progress
+from lmsconf.cli.output import Output, output_options, show_progress
 from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
@@ -187,7 +186,7 @@ def test_color_is_for_terminals_that_want_it() -> None:
 def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
-        "import sys; from lmsconf.cli.output_streams import show_progress\n"
+        "import sys; from lmsconf.cli.output import show_progress\n"
         "from lmsconf.model.calls import RunProgress\n"
         "with show_progress() as tell: tell(RunProgress(done=1, total=2, is_final=True), 'Reading groups')\n"
         "assert 'rich' in sys.modules"
@@ -225,7 +224,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output_streams", "usage")]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output", "usage")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 

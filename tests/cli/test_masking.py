@@ -16,7 +16,7 @@ from json_schemas import schema_validator
 from texts import text_of
 
 from lmsconf.cli import app, report_crash, run_command_line
-from lmsconf.cli.output_streams import report_problems, write_redacted
+from lmsconf.cli.output import report_problems, write_redacted
 from lmsconf.errors import Problem
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import lmsconf.render
 from lmsconf.cli import app, run_command_line
-from lmsconf.cli.output_streams import report_problems
+from lmsconf.cli.output import report_problems
 from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lmsconf.cli import report_crash
-from lmsconf.cli.output_streams import report_problems
+from lmsconf.cli.output import report_problems
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport
