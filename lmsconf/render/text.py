@@ -219,8 +219,16 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
             problems_block(plan.problems),
             *map(change_lines, plan.changes),
             [f"{plan_wording.left_out_heading(plan)}.", *unchanged_lines(plan.left_out)] if plan.left_out else [],
-            [plan_wording.abandoned_heading(plan)] * bool(plan.let_go)
-            + [line for one in plan.let_go for line in (f"    {resource_title(one.address)}", f"      {one.absent}")],
+            [
+                plan_wording.abandoned_heading(plan),
+                *(
+                    line
+                    for one in plan.let_go
+                    for line in (f"    {resource_title(one.address)}", f"      {one.absent}")
+                ),
+            ]
+            if plan.let_go
+            else [],
             unmanaged_lines(plan.unmanaged),
             *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal)),
             _summary(plan),
