@@ -175,11 +175,6 @@ def count_removed_items(change: Change) -> int:
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
 
 
-def count_taken(changes: Iterable[Change]) -> int:
-    """Return the number of items removed from lists of updated resources."""
-    return sum(map(count_removed_items, changes))
-
-
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
     groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
@@ -299,7 +294,7 @@ def numbered_groups(
 
 def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
     """`Taken away: 2 items from 1 group`."""
-    items = f"{count_noun(count_taken(changes), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
     return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
 
 
