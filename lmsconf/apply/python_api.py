@@ -190,12 +190,11 @@ class Project(Struct, frozen=True):
         manifests = self._manifests()
         with self._reader() as reader:
             snapshot = reader.snapshot(progress, manifests)
-            only = None if kinds is None else tuple(kinds)
             return export_snapshot(
                 snapshot,
                 self.settings.policy,
                 reader.connection.spec,
-                only_kinds=only,
+                only_kinds=None if kinds is None else tuple(kinds),
                 existing_manifests=manifests,
             )
 

@@ -196,8 +196,7 @@ def _harm(kind: Kind, change: Change) -> str | None:
         taken = next((field for field in change.fields if field.removed), None)
         if taken is not None:
             return f"remove {len(taken.removed)} of its {taken.path}"
-        narrowed = change.address.kind == SMART_GROUP and any(field.path == "conditions" for field in change.fields)
-        if narrowed:
+        if change.address.kind == SMART_GROUP and any(field.path == "conditions" for field in change.fields):
             return "add a condition to it, which only takes people out"
     return None
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
+from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.groups import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
@@ -101,8 +101,7 @@ def _managers(context: LintContext, people: PeopleList, live: frozenset[RemoteId
 
 
 def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
-    declared: Sequence[DesiredResource[CustomFieldSpec]] = context.of(CUSTOM_FIELD)
-    for resource in declared:
+    for resource in context.of(CUSTOM_FIELD):
         for choice in () if resource.spec.choices is None else resource.spec.choices.include:
             yield from lint_name(resource.address, choice.name, resource.places.at(*choice.at), "the name of a choice")
 
@@ -110,9 +109,7 @@ def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
     plan = context.plan
-    if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None:
-        return
-    if _fields_after(plan) < MOST_FIELDS:
+    if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None or _has_room(plan):
         return
     used = _fields_in_conditions(plan)
     if used is None:
@@ -127,11 +124,11 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _fields_after(plan: DraftPlan) -> int:
-    """Return how many fields the workspace holds after the plan."""
+def _has_room(plan: DraftPlan) -> bool:
+    """Return whether the workspace can hold another field after the plan."""
     planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
     created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
-    return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created
+    return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created < MOST_FIELDS
 
 
 def _deleted(plan: DraftPlan, matched: MatchResult[Any, Any]) -> frozenset[str]:

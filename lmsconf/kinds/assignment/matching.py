@@ -82,11 +82,9 @@ def match_assignments(
     report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
-        for deletion in out.deletions:
-            _report_incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
-        for group in sorted(planning.deleted):
-            if group.kind in (GROUP, SMART_GROUP):
-                _report_incomplete(planning, group, None, listing.incomplete)
+        groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
+        for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
+            _report_incomplete(planning, address, its_entry, listing.incomplete)
         out.deletions.clear()
     return out
 

@@ -122,12 +122,11 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
             if (reason := snapshot.of(name).incomplete) is not None
         ),
     )
-    people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
     smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
     facts = AccessFacts(
-        people=AnswerIndex(people, has_answers=True),
+        people=AnswerIndex(tuple(map(answers_of, snapshot.rows(PersonRow))), has_answers=True),
         fields=snapshot.rows(FieldRow),
         contents={row.id: row.name for row in snapshot.rows(ContentRow)},
         groups={row.id: row for row in snapshot.rows(GroupRow)},
