@@ -50,8 +50,10 @@ def rules() -> Iterator[Rule]:
 def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: Path, rule: Rule) -> None:
     """Each request is answered as the rule says, and all others succeed."""
     more = yaml.safe_load(text_of(__file__, rule.settings["more"])) if "more" in rule.settings else None
-    (tmp_path / "faults.yaml").write_text(rule.settings.get("faults", "[]"), encoding="utf-8")
-    faults = FaultScript(*parse_faults(tmp_path / "faults.yaml"))
+    faults = None
+    if "faults" in rule.settings:
+        (tmp_path / "faults.yaml").write_text(rule.settings["faults"], encoding="utf-8")
+        faults = FaultScript(*parse_faults(tmp_path / "faults.yaml"))
     api = open_workspace(yaml.safe_load(rule.settings.get("dialect", "{}")), clock=clock, faults=faults, more=more)
     for line, following in zip(rule.lines, [*rule.lines[1:], ""], strict=True):
         if line.startswith("after "):
