@@ -130,6 +130,8 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     """A circle of three is four renames; cut short after the first, the next run goes on from there."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}, {name: C, id: g-3}]")
     wanted = "groups: [{name: B, id: g-1}, {name: C, id: g-2}, {name: A, id: g-3}]"
+    first = it.plan(wanted).calls[0]
+    assert first.body == it.spec.body_to_wire("manual-groups.rename", name="lmsconf renames g-1")
     it.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "lmsconf renames g-1"})
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
 
