@@ -333,10 +333,7 @@ class _Loading(Struct):
         self._parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.schema_messages import (
-            PeopleNames,
-            problems_of,  # only for a problem
-        )
+        from lmsconf.manifest.schema_messages import PeopleNames, problems_of  # only for a problem
 
         section = entry.section
         people = self._people = self._people or PeopleNames(self._all_documents)

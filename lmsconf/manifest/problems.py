@@ -160,8 +160,11 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
-    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
-    last = Problem(code="manifest/too-many-problems", message=message, source=ordered[ENOUGH - 1].source)
+    last = Problem(
+        code="manifest/too-many-problems",
+        message=f"the manifests have more than {ENOUGH:,} errors; the others are not listed",
+        source=ordered[ENOUGH - 1].source,
+    )
     return [*ordered[:ENOUGH], last]
 
 

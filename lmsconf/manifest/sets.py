@@ -42,7 +42,12 @@ from lmsconf.model.names import did_you_mean, known_names, list_names, normalize
 
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
-_NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WINDOWS: "window"}
+_NOUNS: Final = {
+    PEOPLE_SETS: ("people set", "set"),
+    CONDITION_SETS: ("condition set", "set"),
+    WINDOWS: ("window", "window"),
+}
+"""Section → what messages call one of its sets, and what the codes of problems do."""
 
 
 class NamedSet(Struct):
@@ -62,6 +67,8 @@ class NamedSets(Struct):
     """The sets or windows of one section, from all files."""
 
     section: str
+    noun: str
+    code_area: str
     shape: SchemaValidator
     reporter: Reporter
     undeclared: UndeclaredNames
@@ -78,8 +85,8 @@ class NamedSets(Struct):
             first = self._known.get(name)
             if first is not None and first.layer == layer:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
-                message = f"{self._noun} {quote_name(name)}: declared twice"
-                self.reporter.tell(f"{self._code_area}/twice", message, where, hint)
+                message = f"{self.noun} {quote_name(name)}: declared twice"
+                self.reporter.tell(f"{self.code_area}/twice", message, where, hint)
                 continue
             before = self.reporter.refused
             whole = variables.substitute(value, definitions.source, at)
@@ -93,7 +100,7 @@ class NamedSets(Struct):
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 
-            self.reporter.problems += problems_of(finding, places, f"{self._noun} {quote_name(name)}")
+            self.reporter.problems += problems_of(finding, places, f"{self.noun} {quote_name(name)}")
         return not findings
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
@@ -106,8 +113,8 @@ class NamedSets(Struct):
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
             self.reporter.refuse(
-                f"reference/unknown-{self._code_area}",
-                f"there is no {self._noun} {quote_name(name)}",
+                f"reference/unknown-{self.code_area}",
+                f"there is no {self.noun} {quote_name(name)}",
                 where,
                 did_you_mean(
                     name,
@@ -122,20 +129,12 @@ class NamedSets(Struct):
         for name, named_set in self._known.items():
             if not named_set.used:
                 yield Problem(
-                    code=f"{self._code_area}/unused",
+                    code=f"{self.code_area}/unused",
                     severity=Severity.NOTE,
-                    message=f"nothing uses the {self._noun} {quote_name(name)}",
+                    message=f"nothing uses the {self.noun} {quote_name(name)}",
                     hint="Remove it, or use it.",
                     source=named_set.where,
                 )
-
-    @property
-    def _noun(self) -> str:
-        return _NOUNS[self.section]
-
-    @property
-    def _code_area(self) -> str:
-        return "window" if self.section == WINDOWS else "set"
 
 
 class PeopleExpander(Struct):
@@ -398,7 +397,10 @@ class EntryExpander:
         undeclared: UndeclaredNames,
     ) -> None:
         self._reporter = reporter
-        self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
+        self._sets = {
+            section: NamedSets(section, *_NOUNS[section], shape, reporter, undeclared)
+            for section, shape in sets.items()
+        }
         self.tables = TableFiles(files, reporter.problems)
         self._people = PeopleExpander(self._sets[PEOPLE_SETS], self.tables)
         self.conditions = ConditionExpander(self._sets[CONDITION_SETS])

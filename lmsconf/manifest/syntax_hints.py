@@ -143,7 +143,12 @@ def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) ->
                 at,
             ),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
-            ("escape" in problem, "this backslash does not begin an escape of YAML", _SINGLE, at),
+            (
+                "escape" in problem,
+                "this backslash does not begin an escape of YAML",
+                "In single quotes a backslash is only a backslash.",
+                at,
+            ),
         )
     )
 
@@ -156,9 +161,6 @@ def _close(end: str, char: str, complaint: ParserError) -> str:
     if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
         return f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
     return hint
-
-
-_SINGLE = "In single quotes a backslash is only a backslash."
 
 
 def _quote_or_comma(before: str) -> str:

@@ -256,7 +256,6 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
 
 
 def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
-    name = project.body.get("timezone")
     return Policy(
         workspace=workspace,
         today=today,
@@ -265,7 +264,7 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         guards=project.guards(workspace),
         consents=tuple(project.consents(workspace, today)),
         timezone=project.timezone(),
-        timezone_name=None if name is None else str(name),
+        timezone_name=cast("str | None", project.body.get("timezone")),
         skip_unknown=project.mapping_at("people").get("unknown") == "skip",
         create_people=project.mapping_at("people").get("create") is True,
         ignore=tuple(one.pattern for one in project.drift_ignores(workspace)),

@@ -75,8 +75,9 @@ class Connection:
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or RetryPolicy()
-        clocks = self._retry
-        limiter = RateLimiter(max_rate, clock=clocks.clock, sleep=clocks.sleep, wall_clock=clocks.wall_clock)
+        limiter = RateLimiter(
+            max_rate, clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
+        )
         host = self.url if settings.workspace.embedded else urlsplit(self.url).netloc.lower()
         self._rate_limiter = limiter if rate_limiters is None else rate_limiters.setdefault((host, max_rate), limiter)
         self._outage = Outage(self._retry)

@@ -42,8 +42,8 @@ def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEnt
     """Map each section to the text of its file; kinds without an entry have none."""
     files: dict[str, str] = {}
     for kind in order_kinds():
-        missing = [row for row in skipped if row.address.kind == kind.name]
         if own := [entry for entry in entries if entry.address.kind == kind.name]:
+            missing = [row for row in skipped if row.address.kind == kind.name]
             files[kind.section] = _file(kind, own, missing, workspace)
     return files
 
