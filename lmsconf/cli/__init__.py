@@ -127,7 +127,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
     if COMPLETION_VARIABLE in os.environ:
-        from lmsconf.cli.help import register_shells
+        from lmsconf.cli.completion import register_shells
 
         register_shells()
     try:

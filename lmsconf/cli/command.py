@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def completes(values: str) -> Complete:
-    """Return the click callback that completes to what the function `values` of `cli.help` returns."""
+    """Return the click callback that completes to what the function `values` of `cli.completion` returns."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        function = getattr(import_module("lmsconf.cli.help"), values)
+        function = getattr(import_module("lmsconf.cli.completion"), values)
         return cast("list[CompletionItem[str]]", function(context_of(ctx), incomplete))
 
     return complete
@@ -148,25 +148,23 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
     "show": CommandEntry("lmsconf.cli.runs", "show", "Show a saved plan, snapshot or apply report."),
     "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
-    "drift": CommandEntry(
-        "lmsconf.cli.report_commands", "drift", "Show where the workspace differs from the manifests."
-    ),
+    "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
     "access": CommandEntry(
-        "lmsconf.cli.report_commands", "access", "Show what a person has, will have after the plan, and why."
+        "lmsconf.cli.people_commands", "access", "Show what a person has, will have after the plan, and why."
     ),
     "audience": CommandEntry(
-        "lmsconf.cli.report_commands",
+        "lmsconf.cli.people_commands",
         "audience",
         "Show how many people are in an audience, now and after the plan.",
     ),
     "test": CommandEntry(
-        "lmsconf.cli.report_commands", "test", "Run the tests of the manifests on the state after the plan."
+        "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
     ),
     "runs": CommandEntry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
     "history": CommandEntry("lmsconf.cli.runs", "history", "Show which runs changed a resource or a person."),
     "evidence": CommandEntry("lmsconf.cli.runs", "evidence", "Write a folder that shows what runs did, or verify one."),
     "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
-    "export": CommandEntry("lmsconf.cli.manifest_commands", "export", "Write manifests for the live workspace."),
+    "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry(
         "lmsconf.cli.workspace_commands", "snapshot", "Save the state of the workspace to a file."
     ),
@@ -181,7 +179,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Check the connection, the token, and the assumptions about the service.",
     ),
     "api": CommandEntry("lmsconf.cli.workspace_commands", "api", "Send one request to the API and print the response."),
-    "completion": CommandEntry("lmsconf.cli.help", "completion", "Print the completion script of a shell."),
+    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
     "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),
     "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }

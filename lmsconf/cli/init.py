@@ -221,7 +221,7 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 
     An LmsconfError of the export is reported, not raised.
     """
-    from lmsconf.cli.manifest_commands import export
+    from lmsconf.cli.export import export
 
     # Export the workspace of the new project, even if the environment selects another one.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}

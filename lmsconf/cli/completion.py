@@ -1,0 +1,273 @@
+"""Completion of the command line: what bash, zsh and fish ask, the values they get, and `lmsconf completion`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from lmsconf.cli.command import Command
+from lmsconf.cli.context import COMPLETION_VARIABLE
+from lmsconf.cli.output import write_redacted
+
+if TYPE_CHECKING:
+    from lmsconf.cli.context import CommandContext
+    from lmsconf.model.address import Address
+    from lmsconf.model.declarations import Manifests
+
+_BASH: Final = """\
+%(complete_func)s() {
+    local IFS=$'\\n' response type value
+    response=$(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \
+%(complete_var)s=bash_complete "$1" 2>/dev/null)
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        if [[ $type == dir ]]; then
+            compopt -o dirnames
+        elif [[ $type == file ]]; then
+            compopt -o default
+        elif [[ $type == plain ]]; then
+            COMPREPLY+=("$value")
+            [[ $value == *= ]] && compopt -o nospace
+        fi
+    done <<< "$response"
+    return 0
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+_FISH: Final = """\
+function %(complete_func)s
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) \
+COMP_CWORD=(commandline -t) %(prog_name)s 2>/dev/null)
+    for completion in $response
+        set -l metadata (string split -m1 "," $completion)
+        if test $metadata[1] = "dir"
+            __fish_complete_directories $metadata[2]
+        else if test $metadata[1] = "file"
+            __fish_complete_path $metadata[2]
+        else if test $metadata[1] = "plain"
+            printf "%%s\\n" $metadata[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+_PLAIN: Final = re.compile(r"[^\w@%+,./-]")
+_IN_DOUBLE_QUOTES: Final = re.compile(r'[\\"$`]')
+_CLOSED: Final = re.compile(
+    r"""(?: \\. | \$'(?:\\.|[^'\\])*' | '[^']*' | "(?:\\.|[^"\\])*" | \$(?!') | [^\\$'"] )*+""", re.DOTALL | re.VERBOSE
+)
+"""A command line of bash up to the quote that is left open."""
+
+
+class _Silent(ShellComplete):
+    """A shell that is answered with nothing where completion fails: whatever is written appears in the prompt."""
+
+    def complete(self) -> str:
+        try:
+            answer = super().complete()
+        except Exception:  # a broken project file, an unreadable folder, a wrong command line: the command itself says
+            return ""
+        return answer.encode("utf-8", "replace").decode()
+
+
+class Bash(_Silent, BashComplete):
+    """bash 4.4 or newer: values are quoted here, since bash inserts them as they are."""
+
+    source_template = _BASH
+
+    def complete(self) -> str:
+        # Up to the cursor; scripts of earlier versions do not say where that is.
+        self._quote = _open_quote(os.environ.get("COMP_LINE") or os.environ.get("COMP_WORDS", ""))
+        return "" if self._quote == "$'" else super().complete()
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        return f"{item.type},{item.value if item.goes_on else self._quoted(str(item.value))}"
+
+    def _quoted(self, value: str) -> str:
+        if self._quote == "'":
+            return value.replace("'", r"'\''")
+        if self._quote == '"':
+            return _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)
+        return _PLAIN.sub(r"\\\g<0>", value)
+
+
+class Zsh(_Silent, ZshComplete):
+    """zsh, which quotes values itself."""
+
+
+class Fish(_Silent, FishComplete):
+    """fish, which quotes values itself."""
+
+    source_template = _FISH
+
+
+_SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
+
+
+def _open_quote(line: str) -> str:
+    """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
+    closed = _CLOSED.match(line)
+    rest = line[closed.end() :] if closed else ""
+    return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
+
+
+def register_shells() -> None:
+    """Let click answer shells with these classes."""
+    for shell in _SHELLS.values():
+        add_completion_class(shell)
+
+
+Item = CompletionItem[str]
+
+
+def folders(context: CommandContext, incomplete: str) -> list[Item]:
+    """Let the shell complete a folder."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def workspaces(context: CommandContext, incomplete: str) -> list[Item]:
+    """The workspaces of the project file."""
+    from lmsconf.project.config_reader import read_project_file
+
+    return _beginning(incomplete, read_project_file(context.project).mapping_at("workspaces"))
+
+
+def addresses(context: CommandContext, incomplete: str) -> list[Item]:
+    """The resources that manifests declare or delete."""
+    manifests = _manifests(context)
+    return _addresses(incomplete, [entry.address for entry in (*manifests.declared, *manifests.absent)])
+
+
+def audiences(context: CommandContext, incomplete: str) -> list[Item]:
+    """What manifests assign content to, or declare and can be assigned content."""
+    from lmsconf.kinds.kind_table import KINDS, dependencies
+    from lmsconf.model.address import EVERYBODY, Address
+
+    relations = [kind for kind in KINDS.values() if kind.is_relation]
+    known = {name for kind in relations for name in kind.references}
+    own, named = [], [Address(EVERYBODY, "")]
+    for resource in _manifests(context).declared:
+        own += [resource.address] if resource.address.kind in known else []
+        named += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
+    return _addresses(incomplete, [*own, *named])
+
+
+def people(context: CommandContext, incomplete: str) -> list[Item]:
+    """The e-mails that manifests name."""
+    from lmsconf.planner.read.needed_listings import emails_of
+
+    manifests = _manifests(context)
+    return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent))))
+
+
+def contents(context: CommandContext, incomplete: str) -> list[Item]:
+    """The content that manifests assign."""
+    from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+
+    declared = _manifests(context).declared
+    return _beginning(incomplete, (one.spec.content for one in declared if one.address.kind == CONTENT_TARGET))
+
+
+def sections(context: CommandContext, incomplete: str) -> list[Item]:
+    """The sections that `export` can write."""
+    from lmsconf.kinds.kind_table import KINDS
+
+    return _beginning(incomplete, (kind.section for kind in KINDS.values()))
+
+
+def runs(context: CommandContext, incomplete: str) -> list[Item]:
+    """The recorded runs, the latest first."""
+    from lmsconf.documents.journal.journal_reader import run_names
+
+    return _beginning(incomplete, ("latest", *run_names(context.project)))
+
+
+def topics(context: CommandContext, incomplete: str) -> list[Item]:
+    """The pages of the guide, and the commands."""
+    from lmsconf.cli.command import COMMANDS
+    from lmsconf.support.files import guide_topics
+
+    return _beginning(incomplete, (*guide_topics(), *COMMANDS))
+
+
+def guards(context: CommandContext, incomplete: str) -> list[Item]:
+    """The guards, each with a `=` that a number follows."""
+    from lmsconf.model.policy import GUARDS
+
+    return [CompletionItem(f"{name}=", goes_on=True) for name in GUARDS if f"{name}=".startswith(incomplete)]
+
+
+def trusted_parts(context: CommandContext, incomplete: str) -> list[Item]:
+    """The parts of a project file that can be trusted, after those that are listed already."""
+    from lmsconf.project.credentials import PARTS
+
+    before, comma, _ = incomplete.rpartition(",")
+    return _beginning(incomplete, (f"{before}{comma}{part}" for part in PARTS if part not in before.split(",")))
+
+
+def explained(context: CommandContext, incomplete: str) -> list[Item]:
+    """What `explain` explains: one more word of a path, and codes."""
+    from lmsconf.manifest.explain import explainable
+
+    return _beginning(incomplete, explainable(incomplete))
+
+
+def _manifests(context: CommandContext) -> Manifests:
+    """Return the manifests as far as they can be read; a workspace's variables are those of the chosen one."""
+    from lmsconf.project.settings import load_settings
+    from lmsconf.workspace.project_manifests import load_manifests
+
+    return load_manifests(load_settings(context.project, context.workspace, context.environ))
+
+
+def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
+    """Return the addresses that begin so, under the word that was typed for their kind; else those named so."""
+    from lmsconf.kinds.kind_table import KINDS
+    from lmsconf.planner.selection import kind_words
+
+    word, slash, _ = incomplete.partition("/")
+    kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)
+    listed = sorted({*known})
+    spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
+    begun = incomplete.casefold()
+    return _beginning(incomplete, spelled) or _items(
+        lambda: (str(one) for one in listed if not slash and one.text.casefold().startswith(begun))
+    )
+
+
+def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
+    return _items(lambda: (value for value in dict.fromkeys(values) if value.startswith(incomplete)))
+
+
+def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
+    # A shell takes a line for a value.
+    return [CompletionItem(value) for value in values() if "\n" not in value]
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    write_redacted(
+        _SHELLS[shell](context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source() + "\n", sys.stdout
+    )
