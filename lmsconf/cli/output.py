@@ -341,7 +341,7 @@ def refuse_unwritable(path: Path, name: str) -> None:
 
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
-    from lmsconf.render.other_tools import HEADERS
+    from lmsconf.render.people_reports import HEADERS
     from lmsconf.support.files import os_errors_as
 
     headers = {",".join(columns).encode() for columns in HEADERS}

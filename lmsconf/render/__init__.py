@@ -36,15 +36,15 @@ def _rendered(printer: str, name: str, value: object, **options: object) -> str:
 PLAN_VIEWS = _views("plan", text="text", json="reports", markdown="markdown", html="html")
 PLAN_EXTRACTS = _views("plan", digest="reports", gitlab="reports")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS = _views("problems", github="other_tools", sarif="other_tools", codequality="other_tools")
+PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_review", codequality="code_review")
 """Views of problems, or those of a plan, which show each at its line in a code review."""
 APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
     json="reports",
-    junit="other_tools",
-    sarif="other_tools",
+    junit="code_review",
+    sarif="code_review",
     markdown="markdown",
     html="html",
 )
@@ -57,6 +57,6 @@ PROBLEMS_VIEWS = {
 }
 RUN_VIEWS = _views("run", text="run.txt.j2", json="reports")
 RUNS_VIEWS = _views("runs", text="outcome_wording", json="reports")
-ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="other_tools")
-AUDIENCE_VIEWS = _views("audience", text="other_tools", json="reports", csv="other_tools")
-TEST_VIEWS = _views("tests", text="tests.txt.j2", json="reports", junit="other_tools")
+ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="people_reports")
+AUDIENCE_VIEWS = _views("audience", text="people_reports", json="reports", csv="people_reports")
+TEST_VIEWS = _views("tests", text="tests.txt.j2", json="reports", junit="people_reports")

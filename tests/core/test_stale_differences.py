@@ -22,8 +22,8 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, Plan
+from lmsconf.planner.diff import KeyedNames, diff_forms
 from lmsconf.planner.plan import plan_to_manifests
-from lmsconf.planner.planned_resources import KeyedNames, diff_forms
 
 A, B = Address.of("group", "A"), Address.of("group", "B")
 AGAIN = "Plan again and review it."

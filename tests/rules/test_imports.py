@@ -62,7 +62,7 @@ DOORS = {
     },
     "jsonschema": {"manifest/schema_check.py"},
     "fastjsonschema": {"api/endpoint_group.py", "sandbox/request_context.py"},
-    "deepdiff": {"planner/planned_resources.py"},
+    "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "jinja2": {"render/jinja.py", "sandbox/serve.py"},
     "markupsafe": {"render/jinja.py"},

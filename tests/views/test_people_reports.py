@@ -30,7 +30,7 @@ from lmsconf.errors import SourceLocation
 from lmsconf.model.access import AudienceReport, PersonAccess
 from lmsconf.model.drift import ManagedShare
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.other_tools import access_csv, audience_csv, audience_text
+from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 Report = TypeVar("Report", PersonAccess, AudienceReport)

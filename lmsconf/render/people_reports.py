@@ -1,0 +1,151 @@
+"""What one person has and why, who is in an audience, and the results of tests: as text, as CSV and as JUnit XML.
+
+In CSV (RFC 4180), for spreadsheets and scripts, a cell that a spreadsheet would take for a formula begins with an
+apostrophe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lmsconf.model.access import (
+    AccessTestReport,
+    AccessTestResult,
+    AnswerState,
+    AudienceReport,
+    HeldContent,
+    PersonAccess,
+)
+from lmsconf.model.effects import PEOPLE_COLUMNS, Effects, UnknownPeople, count_people
+from lmsconf.model.names import quote_if_ambiguous
+from lmsconf.render.code_review import Case, junit_document
+from lmsconf.render.effects_wording import NOT_KNOWN, format_count
+from lmsconf.render.escape import csv_cell, escape_terminal
+from lmsconf.render.jinja import terminal_text
+from lmsconf.render.plan_wording import annotation_lines
+from lmsconf.render.text import table_lines
+
+
+def audience_text(report: AudienceReport) -> str:
+    """Render who is in an audience: numbers, counts by answer, and the members if they were asked for."""
+    return terminal_text(
+        "audience.txt.j2",
+        report=report,
+        count_people=count_people,
+        answers=() if report.by is None else _answers(report, report.by),
+    )
+
+
+def _answers(report: AudienceReport, by: str) -> Iterable[str]:
+    """Return a table of answers: now and after the plan."""
+    words = {AnswerState.NONE: "no answer", AnswerState.UNKNOWN: NOT_KNOWN}
+    names = (words[one.state] if one.choice is None else quote_if_ambiguous(one.choice) for one in report.answers)
+    columns = [
+        [by, *names],
+        ["now", *(format_count(one.before) for one in report.answers)],
+        ["after the plan", *(format_count(one.after) for one in report.answers)],
+    ]
+    rows = zip(*columns[: 3 if report.header.planned else 2], strict=True)
+    return table_lines([list(map(escape_terminal, row)) for row in rows], left=(0,))
+
+
+_SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
+_ACCESS_COLUMNS: Final = (
+    *("email", "content", "content_id", "change"),
+    *("before", "from_before", "until_before", "after", "from_after", "until_after"),
+    *("assignment", "audience"),
+    *(f"{name}_{side}" for side in ("before", "after") for name in _SIDE),
+)
+_MEMBER_COLUMNS: Final = ("email", "before", "after")
+_ANSWER_COLUMNS: Final = ("state", "choice", "before", "after")
+_NUMBER_COLUMNS: Final = ("address", "before", "after", "join", "leave")
+HEADERS: Final = (PEOPLE_COLUMNS, _ACCESS_COLUMNS, _MEMBER_COLUMNS, _ANSWER_COLUMNS, _NUMBER_COLUMNS)
+"""The columns of every CSV that is written here."""
+
+
+def access_csv(report: PersonAccess) -> str:
+    """Return a row for each assignment of each content of a person."""
+    return _csv(_ACCESS_COLUMNS, _access_rows(report))
+
+
+def _access_rows(report: PersonAccess) -> Iterator[Sequence[object]]:
+    for content in report.contents:
+        about = (report.email, content.content, content.id, content.change, *_held_cells(content.before))
+        for route in content.routes:
+            sides = (
+                value
+                for side in (route.before, route.after)
+                for value in (None if side is None else getattr(side, name) for name in _SIDE)
+            )
+            yield (*about, *_held_cells(content.after), str(route.address), str(route.audience), *sides)
+
+
+def _held_cells(held: HeldContent | None) -> tuple[str | None, str | None, str | None]:
+    return (None, None, None) if held is None else (held.word, held.start, held.finish)
+
+
+def audience_csv(report: AudienceReport) -> str:
+    """Return the members if they were asked for, else the counts by answer, else one row of numbers."""
+    if report.members is not None:
+        return _csv(_MEMBER_COLUMNS, ((one.email, one.before, one.after) for one in report.members))
+    if report.by is not None:
+        rows = ((answer.state.value, answer.choice, answer.before, answer.after) for answer in report.answers)
+        return _csv(_ANSWER_COLUMNS, rows)
+    numbers = (str(report.address), report.before, report.after, report.join, report.leave)
+    return _csv(_NUMBER_COLUMNS, [numbers])
+
+
+def people_csv(effects: Effects) -> str:
+    """Return the rows of `--people`, causes joined by `; `, and then one for each content of an unknown audience."""
+    values = ([getattr(row, name) for name in PEOPLE_COLUMNS] for row in effects.rows or ())
+    known = ([*value, "; ".join(causes)] for *value, causes in values)
+    return _csv(PEOPLE_COLUMNS, [*known, *_unknown_rows(effects.unknown)])
+
+
+def _unknown_rows(unknown: Iterable[UnknownPeople]) -> Iterator[Sequence[object]]:
+    for one in unknown:
+        for content, id in one.contents or ((None, None),):
+            said = {"content": content, "content_id": id, "change": "unknown", "causes": one.audience}
+            yield [said.get(name) for name in PEOPLE_COLUMNS]
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV; an empty cell for None, true and false for flags."""
+    return "".join(f"{','.join(map(_cell, row))}\r\n" for row in (columns, *rows))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else csv_cell(str(value))
+
+
+def tests_junit(report: AccessTestReport) -> str:
+    """Return the results as JUnit XML: one suite, a case for each test, with its file and line."""
+    suite = {
+        "name": "tests",
+        "tests": str(len(report.results)),
+        "failures": str(len(report.failed)),
+        "errors": "0",
+        "skipped": "0",
+        "time": "0",
+        "timestamp": report.created_at.removesuffix("Z"),
+        "hostname": "localhost",
+    }
+    return junit_document([(suite, [_test_case(report, result) for result in report.results])])
+
+
+def _test_case(report: AccessTestReport, result: AccessTestResult) -> Case:
+    test = result.test
+    about = {
+        "classname": f"{report.workspace}.tests",
+        "name": f"{test.title} ({test.source.each})" if test.source.each else test.title,
+        "file": test.source.file,
+        "line": str(test.source.line),
+        "time": "0",
+    }
+    if result.reason is None:
+        return Case(about)
+    details = [str(test.source), test.statement, *annotation_lines(test)]
+    return Case(about, "failure", {"type": "test/failed", "message": result.reason}, details)
