@@ -112,16 +112,9 @@ class NamedSets(Struct):
             self.reporter.refused += 1
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
-            self.reporter.refuse(
-                f"reference/unknown-{self.code_area}",
-                f"there is no {self.noun} {quote_name(name)}",
-                where,
-                did_you_mean(
-                    name,
-                    self._known,
-                )
-                or known,
-            )
+            message = f"there is no {self.noun} {quote_name(name)}"
+            hint = did_you_mean(name, self._known) or known
+            self.reporter.refuse(f"reference/unknown-{self.code_area}", message, where, hint)
         return named_set
 
     def unused_set_notes(self) -> Iterator[Problem]:
@@ -185,11 +178,8 @@ class PeopleExpander(Struct):
         self._sets.reporter.refused += people is None
         may_be = reference.get(ALLOW_EMPTY) is True or isinstance(people_set.value, Map)
         if people is not None and not people and not may_be:
-            self._refuse_nobody(
-                f"the people set {quote_name(name)} names",
-                places.at(*path, SET),
-                "Name somebody in it, or write `allow_empty: true` beside `set`.",
-            )
+            hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
+            self._refuse_nobody(f"the people set {quote_name(name)} names", places.at(*path, SET), hint)
             return None
         return people
 
@@ -225,12 +215,8 @@ def put_windows(windows: NamedSets, named: Iterable[KeyMatch], places: EntrySour
             continue
         own = next((key for key in times if key in node), None)
         if own is not None:
-            windows.reporter.refuse(
-                "manifest/together",
-                f"{WINDOW} and {own} exclude each other",
-                places.key(*path[:-1], own),
-                "Keep one of them.",
-            )
+            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path[:-1], own)
+            windows.reporter.refuse("manifest/together", message, where, "Keep one of them.")
         elif (window := windows.find(str(node[WINDOW]), places.at(*path))) and isinstance(window.value, Map):
             _put_times(node, window.places, window.value, [*times], path, places)
         else:
@@ -249,13 +235,8 @@ def _put_times(
     pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
     for key, value in node.items():
         pairs += put if key == WINDOW else [(key, value, places.key(*above, key), places.at(*above, key))]
-    node.become(
-        Map(
-            CombinedSource([place for _, _, *both in pairs for place in both]),
-            {key: value for key, value, *_ in pairs},
-            range(2 * len(pairs)),
-        )
-    )
+    source = CombinedSource([place for _, _, *both in pairs for place in both])
+    node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
 
 
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
@@ -317,23 +298,15 @@ class ConditionExpander(Struct):
         at = f"except: the field {quote_name(name)}"
         known = self._choices_of_field(name)
         if CHOICES in condition:
-            self._sets.reporter.refuse(
-                "manifest/together",
-                "choices and except exclude each other",
-                places.key(*path, EXCEPT),
-                "Keep one of them.",
-            )
+            message = "choices and except exclude each other"
+            self._sets.reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
         elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, EXCEPT))
         elif self._sets.undeclared.may_have_field(name):
             self._sets.reporter.refused += 1  # an error of its declaration says so already
         else:
-            self._sets.reporter.refuse(
-                "reference/except",
-                f"{at} {known}",
-                places.at(*path, "field"),
-                "List all its choices where it is declared, or write the choices here.",
-            )
+            hint = "List all its choices where it is declared, or write the choices here."
+            self._sets.reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
         return condition
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
@@ -342,19 +315,14 @@ class ConditionExpander(Struct):
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
         for number, item in enumerate(excluded):
             if item not in known:
-                self._sets.reporter.refuse(
-                    "reference/unknown-choice",
-                    f"except: the field {name} has no choice {quote_name(item)}",
-                    places.at(*path, number),
-                    " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)])),
-                )
+                hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
+                message = f"except: the field {name} has no choice {quote_name(item)}"
+                self._sets.reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
+            message = f"except: no choice of the field {name} is left"
             self._sets.reporter.refuse(
-                "reference/except",
-                f"except: no choice of the field {name} is left",
-                places.key(*path),
-                "Keep one, or remove the condition.",
+                "reference/except", message, places.key(*path), "Keep one, or remove the condition."
             )
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))

@@ -76,9 +76,8 @@ class TableSource(Source):
 def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
     """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound without any."""
     if not rows:
-        raise problem_found(
-            "people/csv", f"this {noun} is empty", "Its first line must name the columns.", sheet.row(1)
-        )
+        hint = "Its first line must name the columns."
+        raise problem_found("people/csv", f"this {noun} is empty", hint, sheet.row(1))
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
     return Table(sheet, noun, rows[0][0], columns, filled)
@@ -116,7 +115,8 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
-    raise problem_found("people/column", message, f"{hint} {where} uses it.", source)
+    hint = f"{hint} {where} uses it."
+    raise problem_found("people/column", message, hint, source)
 
 
 def column_name(title: str) -> str:
@@ -129,12 +129,8 @@ def known_columns(table: Table, known: Sequence[str], code: str) -> dict[str, in
     columns: dict[str, int] = {}
     for number, title in enumerate(table.columns):
         if (name := column_name(title)) in columns:
-            raise problem_found(
-                code,
-                f'there are several columns "{name}"',
-                "Give each column its own name.",
-                table.sheet.where(table.header, number),
-            )
+            where, hint = table.sheet.where(table.header, number), "Give each column its own name."
+            raise problem_found(code, f'there are several columns "{name}"', hint, where)
         if name in known:
             columns[name] = number
     return columns
@@ -261,12 +257,9 @@ def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
     line, cells = rows[1]
     separated = any(cells[1:]) or any(separator in cells[0] for separator in SEPARATORS)
     if separated and not any("@" in cell for cell in cells):
-        raise problem_found(
-            "people/csv",
-            f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to',
-            f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns.",
-            sheet.row(rows[0][0]),
-        )
+        message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
+        hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
+        raise problem_found("people/csv", message, hint, sheet.row(rows[0][0]))
 
 
 def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
@@ -299,9 +292,6 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
                 yield line, trimmed
             line = reader.line_num + above
     except csv.Error as error:
-        raise problem_found(
-            "people/csv",
-            f"this row cannot be read: {error}",
-            'Close each quote that opens a cell, and write a quote inside one twice: "".',
-            sheet.bad_quote_location(line),
-        ) from error
+        message = f"this row cannot be read: {error}"
+        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
+        raise problem_found("people/csv", message, hint, sheet.bad_quote_location(line)) from error

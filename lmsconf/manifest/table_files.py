@@ -78,29 +78,17 @@ class TableFiles(Struct):
         name, where = str(reference[FILE]), places.at(*path, FILE)
         target = (self.files.root / where.file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
-            raise problem_found(
-                "people/outside",
-                f"{shorten(name)} is outside the project",
-                "Name a file inside the project, relative to this manifest.",
-                where,
-            )
+            hint = "Name a file inside the project, relative to this manifest."
+            raise problem_found("people/outside", f"{shorten(name)} is outside the project", hint, where)
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
             if os.path.isdir(target):  # noqa: PTH112  # likewise
                 raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
             if os.path.exists(target):  # noqa: PTH110  # likewise
-                raise problem_found(
-                    "people/no-file",
-                    f"{shorten(relative)} is a pipe or a device, not a file",
-                    "Name a file of people or of rows.",
-                    where,
-                )
-            raise problem_found(
-                "people/no-file",
-                f"there is no file {shorten(relative)}",
-                "The path is relative to this manifest.",
-                where,
-            )
+                message = f"{shorten(relative)} is a pipe or a device, not a file"
+                raise problem_found("people/no-file", message, "Name a file of people or of rows.", where)
+            hint = "The path is relative to this manifest."
+            raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
         key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
@@ -134,14 +122,9 @@ class TableFiles(Struct):
         rows = self.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
-            raise problem_found(
-                "people/too-many",
-                f"the lists of people from files come to more than {MOST_PEOPLE:,} rows",
-                "Select fewer rows with `where`, or split the project.",
-                places.at(
-                    *path,
-                ),
-            )
+            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
+            hint = "Select fewer rows with `where`, or split the project."
+            raise problem_found("people/too-many", message, hint, places.at(*path))
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
@@ -206,12 +189,9 @@ def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocatio
 
         return parse_workbook(name, data, sheet, where)
     if sheet is not None:
-        raise problem_found(
-            "table/sheet",
-            f"{shorten(name)} is not a workbook, so it has no sheets",
-            "Leave `sheet` out, or name an .xlsx or .ods file.",
-            where,
-        )
+        hint = "Leave `sheet` out, or name an .xlsx or .ods file."
+        message = f"{shorten(name)} is not a workbook, so it has no sheets"
+        raise problem_found("table/sheet", message, hint, where)
     return parse_csv_table(name, decode_text(name, data))
 
 
@@ -305,29 +285,16 @@ class SheetEntries:
         for number, title in enumerate(table.columns):
             if title and number not in columns.values() and title not in selecting:
                 if near := did_you_mean(column_name(title), [one for one in known if one not in columns]):
-                    raise problem_found(
-                        "sheet/column",
-                        f'unknown column "{shorten(title)}"',
-                        near,
-                        table.sheet.where(table.header, number),
-                    )
+                    where = table.sheet.where(table.header, number)
+                    raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
                 ignored.append(shorten(title))
-        require_columns(
-            table,
-            columns,
-            required,
-            "sheet/column",
-            f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}.",
-        )
+        hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
+        require_columns(table, columns, required, "sheet/column", hint)
         if ignored:
+            hint = f"These are read: {', '.join(known)}."
+            message = f"columns that are not read: {', '.join(ignored)}"
             self._tables.problems.append(
-                _problem(
-                    "ignored-column",
-                    f"columns that are not read: {', '.join(ignored)}",
-                    f"These are read: {', '.join(known)}.",
-                    table.sheet.row(table.header),
-                    Severity.NOTE,
-                )
+                _problem("ignored-column", message, hint, table.sheet.row(table.header), Severity.NOTE)
             )
         return columns
 
@@ -357,14 +324,9 @@ class SheetEntries:
             if text := values.get(name):
                 value = _BOOLEANS.get(text.casefold()) if self._keys[name].get("type") == "boolean" else text
                 if value is None:
-                    problems.append(
-                        _problem(
-                            "boolean",
-                            f'{name} must be true or false, and is "{shorten(text)}"',
-                            "Write true or false, or leave the cell empty.",
-                            source.where(marks[name]),
-                        )
-                    )
+                    message = f'{name} must be true or false, and is "{shorten(text)}"'
+                    hint = "Write true or false, or leave the cell empty."
+                    problems.append(_problem("boolean", message, hint, source.where(marks[name])))
                 own[name] = value
         self._tables.problems += problems
         if problems or item is None:
@@ -377,12 +339,8 @@ class SheetEntries:
 
     def _unknown_item(self, text: str, where: SourceLocation) -> Problem:
         forms = audience_forms(shorten(text))
-        return _problem(
-            self._items.noun,
-            f'"{shorten(text)}" names no {self._items.noun}',
-            f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}.",
-            where,
-        )
+        hint = f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}."
+        return _problem(self._items.noun, f'"{shorten(text)}" names no {self._items.noun}', hint, where)
 
 
 def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:
@@ -391,18 +349,12 @@ def _problem(code: str, message: str, hint: str, where: SourceLocation, severity
 
 def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> ProblemsFound:
     selected = selection_text(reference)
-    return problem_found(
-        "sheet/nothing",
-        f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing",
-        "Set `allow_empty: true` to allow this.",
-        table.sheet.row(table.header),
-    )
+    message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
+    hint = "Set `allow_empty: true` to allow this."
+    return problem_found("sheet/nothing", message, hint, table.sheet.row(table.header))
 
 
 def _too_many(count: int, places: EntrySourceMap) -> ProblemsFound:
-    return problem_found(
-        "sheet/too-many",
-        f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries",
-        "Assign to groups instead of to single people, or split the project into several.",
-        places.at(FILE),
-    )
+    message = f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries"
+    hint = "Assign to groups instead of to single people, or split the project into several."
+    return problem_found("sheet/too-many", message, hint, places.at(FILE))

@@ -75,12 +75,9 @@ class ExpansionLimit(Struct):
         """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
         self.values -= values
         if self.values < 0:
-            raise problem_found(
-                "variable/too-many",
-                f"variables and for_each expand to more than {VALUES:,} values",
-                "Write shorter lists, or split the project.",
-                where,
-            )
+            message = f"variables and for_each expand to more than {VALUES:,} values"
+            hint = "Write shorter lists, or split the project."
+            raise problem_found("variable/too-many", message, hint, where)
 
 
 class Variables(Struct):
@@ -199,13 +196,8 @@ class Variables(Struct):
         count = math.prod(map(len, wanted.values()))
         self.limit.copies -= count
         if self.limit.copies < 0:
-            self._tell(
-                "for_each/too-many",
-                f"with this entry, the project has more than {COPIES:,} entries",
-                places,
-                None,
-                "Write shorter lists, or split the project.",
-            )
+            message = f"with this entry, the project has more than {COPIES:,} entries"
+            self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
             return
         self.limit.take(count * _size(plain), places.at(FOR_EACH))
         for values in product(*wanted.values()):
@@ -232,23 +224,12 @@ class Variables(Struct):
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():
             if name in self.values:
-                self._tell(
-                    "for_each/taken",
-                    f"$({name}) is a variable of the project file already",
-                    places,
-                    name,
-                    "Choose another name here.",
-                )
+                message = f"$({name}) is a variable of the project file already"
+                self._tell("for_each/taken", message, places, name, "Choose another name here.")
                 return None
             if not values:
-                self._tell(
-                    "for_each/empty",
-                    f"{name} has no values, so this entry expands to nothing",
-                    places,
-                    name,
-                    "Remove the entry.",
-                    Severity.NOTE,
-                )
+                message, hint = f"{name} has no values, so this entry expands to nothing", "Remove the entry."
+                self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
                 return None
         return lists
 

@@ -78,23 +78,14 @@ def _check_name(path: str, data: bytes) -> None:
     ending = PurePosixPath(path).suffix.lower()
     kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
     if data.startswith(_OLD):
-        raise _refused(
-            path,
-            "this is a workbook with a password, or in the format of Excel before 2007",
-            "Save it as .xlsx without a password, or as CSV.",
-        )
+        message = "this is a workbook with a password, or in the format of Excel before 2007"
+        raise _refused(path, message, "Save it as .xlsx without a password, or as CSV.")
     if not data.startswith(_ZIP):
-        raise _refused(
-            path,
-            "this is not a workbook, in spite of its name",
-            f"Save it as {ending}, or give it a name that ends in .csv if it is text.",
-        )
+        message = "this is not a workbook, in spite of its name"
+        raise _refused(path, message, f"Save it as {ending}, or give it a name that ends in .csv if it is text.")
     if find_spec("python_calamine") is None:
-        raise _refused(
-            path,
-            f"this is {kind}: save it as CSV, or install {_EXTRA}",
-            f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.",
-        )
+        message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
+        raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
     if ending not in WORKBOOK_ENDINGS:
         right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
         raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
@@ -151,12 +142,8 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
     if wanted is None or not sheets:
         raise _refused(path, "this workbook has no sheet that is shown", "Name the sheet with `sheet: NAME`.")
     names = [sheet.name for sheet in sheets]
-    raise problem_found(
-        "table/sheet",
-        f'{shorten(path)} has no sheet "{shorten(wanted)}"',
-        did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}.",
-        where,
-    )
+    hint = did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}."
+    raise problem_found("table/sheet", f'{shorten(path)} has no sheet "{shorten(wanted)}"', hint, where)
 
 
 def _values(sheet: CalamineSheet, positions: WorkbookPositions) -> list[list[_CellValue]]:
@@ -190,16 +177,12 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
     for (top, left), (bottom, right) in ranges:
         if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
             span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
-            yield TableFault(
-                (top + 1, bottom + 1),
-                (left, right),
-                Problem(
-                    code="table/cell",
-                    message=f"the cells {span} are merged, and only the first has a value",
-                    hint="Unmerge them, and fill in each cell.",
-                    source=sheet.where(top + 1, left),
-                ),
+            message, hint = (
+                f"the cells {span} are merged, and only the first has a value",
+                "Unmerge them, and fill in each cell.",
             )
+            problem = Problem(code="table/cell", message=message, hint=hint, source=sheet.where(top + 1, left))
+            yield TableFault((top + 1, bottom + 1), (left, right), problem)
 
 
 def _text(value: _CellValue) -> str:

@@ -45,16 +45,14 @@ class YamlReadResult(Struct):
 
 def too_long_text(location: SourceLocation) -> ProblemsFound:
     """Return the error for a text longer than LONGEST."""
-    return problem_found(
-        "yaml/too-long", f"this text is longer than {LONGEST:,} characters", "Write a shorter one.", location
-    )
+    message = f"this text is longer than {LONGEST:,} characters"
+    return problem_found("yaml/too-long", message, "Write a shorter one.", location)
 
 
 def _too_deep(location: SourceLocation) -> ProblemsFound:
     """Return the error for lists and mappings nested deeper than DEPTH."""
-    return problem_found(
-        "yaml/too-deep", f"lists and mappings are nested more than {DEPTH} levels deep", source=location
-    )
+    message = f"lists and mappings are nested more than {DEPTH} levels deep"
+    return problem_found("yaml/too-deep", message, source=location)
 
 
 def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
@@ -65,15 +63,9 @@ def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool
         if forbidden := FORBIDDEN.search(line):
             char = forbidden[0]
             kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-            add_problem(
-                reading,
-                Problem(
-                    code="yaml/character",
-                    message=f"the {kind} U+{ord(char):04X} is not allowed here",
-                    hint="Remove it.",
-                    source=source.where(pack_mark(number, forbidden.start() + 1)),
-                ),
-            )
+            message = f"the {kind} U+{ord(char):04X} is not allowed here"
+            where = source.where(pack_mark(number, forbidden.start() + 1))
+            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
     return True
 
 
@@ -81,11 +73,8 @@ def add_problem(reading: YamlReadResult, problem: Problem) -> None:
     """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
     reading.problems.append(problem)
     if len(reading.problems) == ENOUGH:
-        raise problem_found(
-            "yaml/too-many-problems",
-            f"this file has {ENOUGH} problems and more; the rest was not read",
-            source=problem.source,
-        )
+        message = f"this file has {ENOUGH} problems and more; the rest was not read"
+        raise problem_found("yaml/too-many-problems", message, source=problem.source)
 
 
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -179,12 +168,8 @@ class _Builder:
         if value is not None:
             self._reading.documents.append(EntrySourceMap(value, self._source, at))
         for name, place in self._idle.items():
-            self._report(
-                "yaml/unused-anchor",
-                f"&{name} is a YAML anchor that nothing uses, not part of the text",
-                place,
-                self._quote_hint(place),
-            )
+            message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
+            self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
         self._anchors.clear()
         self._idle.clear()
 
@@ -305,21 +290,16 @@ class _Builder:
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
+            hint = self._quote_hint(at)
             self._report(
-                "yaml/unknown-alias",
-                f"*{name} is an unknown alias: no complete &{name} comes before it",
-                at,
-                self._quote_hint(at),
+                "yaml/unknown-alias", f"*{name} is an unknown alias: no complete &{name} comes before it", at, hint
             )
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            raise problem_found(
-                "yaml/too-many-aliases",
-                f"aliases expand to more than {EXPANDED:,} values",
-                "Write the values out, or split the project.",
-                self._source.where(at),
-            )
+            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
+            hint = "Write the values out, or split the project."
+            raise problem_found("yaml/too-many-aliases", message, hint, where)
         if self._depth + anchored.height > DEPTH:
             raise _too_deep(self._source.where(at))
         self._size += anchored.size - 1
@@ -343,12 +323,8 @@ class _Builder:
             self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
         else:
             first = self._source.where(marks[2 * list(node).index(key)])
-            self._report(
-                "manifest/duplicate-key",
-                f'the key "{shorten(key)}" is listed twice',
-                at,
-                f"It is first at {first}. Keep one of the two.",
-            )
+            message = f'the key "{shorten(key)}" is listed twice'
+            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
 
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")

@@ -150,23 +150,12 @@ def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator
     declared = project.mapping_at(*at)
     url, seed = str(declared["url"]), str(declared.get("seed", ""))
     if wrong := url_problem(url):
-        yield _problem(
-            "project/url",
-            f"workspaces.{name}: {wrong[0]}",
-            project.places.at(*at, "url"),
-            hint=wrong[1],
-        )
+        where = project.places.at(*at, "url")
+        yield _problem("project/url", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
     for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", seed)):
         if text and (wrong := path_problem(root, text)):
-            yield _problem(
-                "project/outside",
-                f"workspaces.{name}: {wrong[0]}",
-                project.places.at(
-                    *at,
-                    key,
-                ),
-                hint=wrong[1],
-            )
+            where = project.places.at(*at, key)
+            yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
 
 
 def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
@@ -287,11 +276,8 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
     if not rows and not problems:
-        problems.append(
-            _table_problem(
-                "this table has no workspace", "Add a row, or remove `file:`.", table.sheet.row(table.header)
-            )
-        )
+        where = table.sheet.row(table.header)
+        problems.append(_table_problem("this table has no workspace", "Add a row, or remove `file:`.", where))
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
     return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
 
@@ -367,11 +353,8 @@ def _rows(
 def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
     """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
     if not NAME.fullmatch(name) or name in (TABLE, TOKEN):
-        return _table_problem(
-            f'"{shorten(name)}" cannot be the name of a workspace',
-            "Write letters, digits, ., _ and -; begin with a letter or a digit.",
-            where,
-        )
+        hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        return _table_problem(f'"{shorten(name)}" cannot be the name of a workspace', hint, where)
     if name in taken:
         return _table_problem(f'the workspace "{name}" is declared twice', "Give each workspace its own name.", where)
     return None

@@ -68,11 +68,8 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
     )
     for listing, (_, plural) in nouns.items():
         if (why := snapshot.of(listing).incomplete) is not None:
-            yield Problem(
-                code="snapshot/incomplete",
-                message=f"the snapshot does not contain all {plural}: {why}",
-                severity=Severity.WARNING,
-            )
+            message = f"the snapshot does not contain all {plural}: {why}"
+            yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
     if snapshot.redaction is not None:
         message = (
             "the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "

@@ -83,7 +83,8 @@ class YamlEditor:
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for root in self.roots for node in node_and_descendants(root) if node.is_changed)
-            raise refused_edit("this cannot be edited in place: its meaning would change", first.where)
+            message = "this cannot be edited in place: its meaning would change"
+            raise refused_edit(message, first.where)
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -99,11 +100,8 @@ class YamlEditor:
 def refuse_shared(node: Node) -> None:
     """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
     if node.shared:
-        raise refused_edit(
-            f"&{node.anchor} is repeated by an alias elsewhere",
-            node.where,
-            "Replace each alias by the value, or change it here by hand for all of them.",
-        )
+        hint = "Replace each alias by the value, or change it here by hand for all of them."
+        raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", node.where, hint)
     if node.parent is not None:
         refuse_shared(node.parent)
 
@@ -213,11 +211,9 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
             listed.removed.add(at)
             matched.add(key)
     for lost in (item for key, item in wanted.items() if key not in matched):
-        raise refused_edit(
-            f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself",
-            listed.where,
-            f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}",
-        )
+        message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
+        hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
+        raise refused_edit(message, listed.where, hint)
 
 
 def require_literal(node: Node | None, parent: Node) -> Node:
@@ -225,17 +221,11 @@ def require_literal(node: Node | None, parent: Node) -> Node:
     if node is None:
         raise refused_edit("what differs is not written out here", parent.where, ELSEWHERE)
     if node.kind == "alias":
-        raise refused_edit(
-            "this comes from an alias",
-            node.where,
-            "Replace the alias by its value, and run it again.",
-        )
+        hint = "Replace the alias by its value, and run it again."
+        raise refused_edit("this comes from an alias", node.where, hint)
     if "$(" in node.text.replace("$$(", ""):
-        raise refused_edit(
-            f"this comes from a variable: {node.text}",
-            node.where,
-            "Change the variable, or replace it by its value, and run it again.",
-        )
+        hint = "Change the variable, or replace it by its value, and run it again."
+        raise refused_edit(f"this comes from a variable: {node.text}", node.where, hint)
     return node
 
 
@@ -296,11 +286,8 @@ def _find(node: Node, wanted: Condition) -> int:
             value = node.items[at].value()
             if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
                 return at
-    raise refused_edit(
-        f"the condition on {wanted['field']} is not in this list itself",
-        node.where,
-        f"It comes from an alias, a variable or a set. {ELSEWHERE}",
-    )
+    message = f"the condition on {wanted['field']} is not in this list itself"
+    raise refused_edit(message, node.where, f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
 
 def _turn(item: Node, wanted: Condition) -> None:
