@@ -30,11 +30,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def decode(body: bytes) -> Json:
-    """Decode JSON in UTF-8.
-
-    Raises ValueError for anything else, including duplicate keys, NaN, infinities, lone surrogates and nesting that is
-    too deep.
-    """
+    """Decode JSON in UTF-8, as strictly as `parse_json`. Raises ValueError for anything else."""
     # One at a time: decoding gains nothing from threads, and each takes many times the memory of the text.
     with _ONE_AT_A_TIME:
         return cast("Json", parse_json(body.decode("utf-8-sig")))

@@ -39,6 +39,12 @@ FACTOR: Final = "LMSCONF_READ_LIMIT"
 """The environment variable that raises the limits on listings and fan-outs: how many times as much is read."""
 
 
+_TOO_MUCH: Final = (
+    "Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask its "
+    f"operator. If the workspace is that large, set {FACTOR}=2 to read twice as much."
+)
+
+
 class ListingLimit(Struct, frozen=True):
     """Maximum number of rows of a listing, and of the memory that they take, in bytes."""
 
@@ -76,11 +82,7 @@ def fan_out_memory_limit(*, whole_responses: bool) -> int:
 
 def limit_exceeded_error(subject: str, limit: str) -> InvalidResponse:
     """Return the error that ends a run. subject: what exceeds its limit. limit: the limit, in words."""
-    return InvalidResponse(
-        f"the service answers more {subject} than lmsconf reads: {limit}",
-        hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask "
-        f"its operator. If the workspace is that large, set {FACTOR}=2 to read twice as much.",
-    )
+    return InvalidResponse(f"the service answers more {subject} than lmsconf reads: {limit}", hint=_TOO_MUCH)
 
 
 def estimate_memory(value: Json, counted: set[int] | None = None, *, subject: str = "a row") -> int:

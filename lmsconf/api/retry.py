@@ -77,8 +77,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     def is_rate_limited(self, status: int, *, has_ever_responded: bool, retry_after: str | None) -> bool:
         """Return whether a response means rate limiting rather than failure.
 
-        has_ever_responded: the service has answered before. Some services limit the rate with a 503 without
-        Retry-After; from one that has never answered, it may as well mean that it is down.
+        A 503 without Retry-After does only from a service that has answered before: else it may be down.
         """
         return status == TOO_MANY or (status == UNAVAILABLE and (has_ever_responded or retry_after is not None))
 

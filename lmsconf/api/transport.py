@@ -48,6 +48,7 @@ _WAYS_OUT: Final = (
     ),
 )
 """Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
+_ONE_LINE: Final = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
 _NO_TLS: Final = "WRONG_VERSION_NUMBER"
 """OpenSSL's name for an answer that is not TLS."""
 
@@ -326,8 +327,7 @@ def _checked_token(text: str) -> str:
     """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
     token = strip_final_newline(text)
     if wrong := token_problem(token):
-        hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
-        raise LmsconfError(f"the token cannot be used: {wrong}", hint=hint)
+        raise LmsconfError(f"the token cannot be used: {wrong}", hint=_ONE_LINE)
     return token
 
 

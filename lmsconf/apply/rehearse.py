@@ -341,13 +341,9 @@ def _outcome(
 
 
 def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:
-    """Return the ids of the members that the service lists, archived people among them; None if the group is not there.
-
-    id: None for a smart group that is found by its name alone. Raises ApiError.
-    """
-    if group.kind == SMART_GROUP:
+    """Return the ids of the listed members, archived people too; None without the group. Raises ApiError."""
+    if group.kind == SMART_GROUP:  # found by its name; a service may have several manual groups of a name
         return read_members(api, group.name, id)
-    # A service may have several manual groups of a name.
     return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
 
 

@@ -223,11 +223,8 @@ class LockLease:
             self._lock, self._checked_at, self._begun = renewed, now, now
 
     def _check_exists(self, now: float) -> None:
-        """Raise LockLost if the lock's group does not exist.
-
-        Reads it by its id: concurrent calls create and delete groups, which can move the lock between pages of the
-        listing so that it is missed.
-        """
+        """Raise LockLost if the lock's group does not exist."""
+        # By its id: while calls create and delete groups, a listing may miss it, as it moves between pages.
         with suppress(InvalidResponse):  # inconclusive; the next call checks again
             self._manager.call("manual-groups.members", self._lock)
             self._checked_at = now

@@ -216,10 +216,7 @@ def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
 
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
-    """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
-
-    only: restricts it to this resource and its dependencies.
-    """
+    """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
     manifests, policy = _again(workspace, plan, only)
     with phase(_VERIFYING) as progress:
         snapshot = _read_touched(workspace, plan, manifests, policy, progress)

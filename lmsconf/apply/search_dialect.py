@@ -255,10 +255,8 @@ class ValueSearch:
         return self._reached(spec, refusal)
 
     def _sendable(self, plan: Plan) -> list[Call]:
-        """Return the calls of a plan that do the same as the call, and those that they need for the same resource.
-
-        Other calls that the first plan did not have may follow from a wrong value, and show what is left.
-        """
+        """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""
+        # Others that the first plan did not have may follow from a wrong value, and show what is left.
         own = [one for one in plan.calls if one.address == self._sent.call.address]
         needed = {id for one in own if self._is_like(one) for id in one.needs}
         return [one for one in own if self._is_like(one) or one.id in needed]

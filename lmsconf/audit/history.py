@@ -153,9 +153,8 @@ class _Search:
         """Return the change as far as it is about what is asked; None if it is not."""
         own = _person_in(str(change.address))
         is_own = self.email is not None and own is not None and normalize_email(own) == self.email
-        if is_own or str(change.address) == self.current:
-            return change
-        return None if self.email is None else _about_person(change, self._is_person)
+        about = None if self.email is None else _about_person(change, self._is_person)
+        return change if is_own or str(change.address) == self.current else about
 
     def _is_person(self, value: Json) -> bool:
         return isinstance(value, str) and "@" in value and normalize_email(value) == self.email

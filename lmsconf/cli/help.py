@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _WIDEST_PAGE = 100
 """The widest page of the guide."""
+_USAGE = "Open a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
 _EXCERPT = 78
 """The width of a line that contains a word that is searched."""
 _WHOLE_LINES = 1_000_000
@@ -64,8 +65,7 @@ def _list(topics: Sequence[str]) -> str:
     name = max(map(len, topics))
     room = _width() - name - 4
     lines = [f"  {topic:{name}}  {shorten(_summary(topic), room, placeholder=' …')}\n" for topic in topics]
-    usage = "Open a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
-    return f"Topics:\n{''.join(lines)}\n{usage}"
+    return f"Topics:\n{''.join(lines)}\n{_USAGE}"
 
 
 def _summary(topic: str) -> str:

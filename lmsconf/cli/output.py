@@ -188,10 +188,8 @@ def is_unwritable(stream: TextIO) -> bool:
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.files import os_error_message
 
-    return LmsconfError(
-        f"stdout cannot be written: {os_error_message(error)}",
-        hint="Check where stdout is redirected to, or write to a file with --output.",
-    )
+    hint = "Check where stdout is redirected to, or write to a file with --output."
+    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
 
 
 def redirect_to_null(stream: TextIO) -> None:

@@ -184,10 +184,8 @@ class ProjectDigests:
         )
 
     def made_elsewhere(self, plan: str) -> tuple[str, ...]:
-        """Return the files that a plan file was made from, if any differs here; empty if none does.
-
-        Manifests can name tables of people anywhere in the project, which nothing but a plan lists.
-        """
+        """Return the files that a plan file was made from, if any differs here; empty if none does."""
+        # Manifests can name tables of people anywhere in the project, which nothing but a plan lists.
         document = json.loads(plan)
         names = value_at(document, tuple[str, ...], "manifests", "files")
         return () if self._digest_of_read(names) == json_at(document, "manifests", "digest") else names
@@ -213,11 +211,9 @@ def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
 
 def other_project(names: Sequence[str]) -> Problem:
     """Return the problem of a worker with other files than those here."""
-    return Problem(
-        code="fleet/worker-project",
-        message=f"the project on the worker differs from the one here, in some of: {name_list(names, _SHOWN)}",
-        hint="Update the project on the workers, and run it again.",
-    )
+    message = f"the project on the worker differs from the one here, in some of: {name_list(names, _SHOWN)}"
+    hint = "Update the project on the workers, and run it again."
+    return Problem(code="fleet/worker-project", message=message, hint=hint)
 
 
 def _digest(root: Path, names: Iterable[str]) -> str:

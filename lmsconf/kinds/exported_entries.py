@@ -80,10 +80,7 @@ def _in_manifest(text: str) -> str | None:
 
 
 def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
-    """Return the keys of an entry that hold lists of people: key → ids, None if they were not read.
-
-    An empty list is written for members only: most groups have no manager.
-    """
+    """Return the keys of an entry for lists of people, key → ids or None; an empty list for members only."""
     read = {key: _people(live, ids, key.removesuffix("s")) for key, ids in lists.items() if ids is not None}
     known = {key: people for key, (people, _) in read.items() if people is not None}
     keys = {key: people for key, people in known.items() if people or key == "members"}

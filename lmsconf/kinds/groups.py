@@ -123,10 +123,8 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
 
 
 def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
-    """Return a row without the members and managers who are archived or in no list of people.
-
-    A service may list only active people, and yet show an archived person whose id is requested.
-    """
+    """Return a row without the members and managers who are archived or in no list of people."""
+    # A service may list only active people, and yet show an archived person whose id is requested.
     listed = people_directory(planning).ids - planning.archived_ids
     members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
     return replace(row, members=members, managers=managers)
@@ -267,9 +265,8 @@ def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCon
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
     new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
     choices = frozenset(choice for choice in new if choice is not None)
-    if condition.choices and (not choices or active.target_type == "TEXT"):
-        return None
-    return condition._replace(field=active.target.name, choices=choices)
+    is_gone = condition.choices and (not choices or active.target_type == "TEXT")
+    return None if is_gone else condition._replace(field=active.target.name, choices=choices)
 
 
 def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
@@ -328,10 +325,8 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:
-    """Return why undo cannot restore the conditions, None if it can.
-
-    A manifest can set a system condition, and cannot remove one that a live condition has.
-    """
+    """Return why undo cannot restore the conditions, None if it can."""
+    # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
     gained = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gained else None

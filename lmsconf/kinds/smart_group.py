@@ -95,11 +95,8 @@ class SmartGroupSpec(Struct, frozen=True):
 
 def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """Parse a condition of a response."""
-    return ConditionRow(
-        RemoteId(require_text(data, "customFieldId")),
-        id_set(data, "choiceIds"),
-        text_or_none(data.get("systemCondition")),
-    )
+    field, system = RemoteId(require_text(data, "customFieldId")), text_or_none(data.get("systemCondition"))
+    return ConditionRow(field, id_set(data, "choiceIds"), system)
 
 
 def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
@@ -134,12 +131,9 @@ def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
-    system = body.get("system_condition")
-    return DeclaredCondition(
-        normalize_name(str(body["field"])),
-        frozenset(parse_names(body.get("choices"))),
-        None if system is None else str(system),
-    )
+    field, system = normalize_name(str(body["field"])), body.get("system_condition")
+    choices = frozenset(parse_names(body.get("choices")))
+    return DeclaredCondition(field, choices, None if system is None else str(system))
 
 
 def find_unknown_choices(

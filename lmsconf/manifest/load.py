@@ -65,10 +65,8 @@ ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
 
 
 def entry_key(section: Section, body: Json) -> EntryKey | None:
-    """Return what an entry is found by; None if its declarations are compared one by one.
-
-    Entries limited to some workspaces are alternatives of one name, so that none of them is the one to change.
-    """
+    """Return what an entry is found by; None if its declarations are compared one by one."""
+    # Entries limited to some workspaces are alternatives of one name: none of them is the one to change.
     if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
         return None
     name = body.get(section.kind.name_key)

@@ -191,9 +191,8 @@ def _closed(line: str, column: int) -> str:
     """Return the hint for a quote that is not closed: the line with the quote at its end."""
     quote = line[column : column + 1]
     hint = f"Write {quote} where the text ends"
-    if len(line) > SHOWN:
-        return f"{hint}."
-    return f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
+    whole = f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
+    return f"{hint}." if len(line) > SHOWN else whole
 
 
 def _parts(line: str) -> tuple[str, str]:

@@ -92,10 +92,8 @@ class Variables(Struct):
     limit: ExpansionLimit = field(default_factory=ExpansionLimit)
 
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
-        """Return the value with variables substituted; the same object if it contains none.
-
-        Undefined variables are reported and left as they are. Raises ProblemsFound.
-        """
+        """Return the value with its variables substituted; the same object if it has none. Raises ProblemsFound."""
+        # Undefined variables are reported and left as they are.
         if isinstance(node, str):
             return self._text(node, source, at) if VARIABLE_START in node else node
         return self._parts(node) if isinstance(node, Map | Seq) else node

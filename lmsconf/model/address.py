@@ -41,8 +41,7 @@ def unescape(text: str) -> str:
 def decode_typed(text: str) -> str:
     r"""Return the address, or the pattern, that a person typed or pasted from a view.
 
-    Views show invisible characters as `\x1b` or `\u202e`. `\*` is a star, not a wildcard, and `\/` a slash: earlier
-    versions printed it so.
+    Views show invisible characters as `\x1b`. `\*` is a star; `\/` is how earlier versions wrote a slash.
     """
     return _TYPED.sub(_decoded, text)
 

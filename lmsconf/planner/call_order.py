@@ -209,8 +209,5 @@ def refs_in(*values: object) -> Iterator[Ref]:
 
 def _report_cycle(planning: PlanContext, members: Sequence[Address]) -> None:
     names = ", ".join(dict.fromkeys(str(address) for address in members))
-    planning.problem(
-        "plan/circle",
-        f"the calls of {names} depend on each other in a cycle",
-        hint="Make the change in two steps: apply the first half of it, then the second.",
-    )
+    hint = "Make the change in two steps: apply the first half of it, then the second."
+    planning.problem("plan/circle", f"the calls of {names} depend on each other in a cycle", hint=hint)

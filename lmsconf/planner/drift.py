@@ -315,10 +315,8 @@ def to_finding(
 
 
 def _restore(inputs: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
-    """Return the command that restores the declared state.
-
-    Deletions by ownership are not planned under `--only`, so they take an apply of everything but `doubtful`.
-    """
+    """Return the command that restores the declared state."""
+    # Deletions by ownership are not planned under `--only`: they take an apply of everything but `doubtful`.
     if not owned:
         return f"{inputs.command} apply --only {pattern}"
     known = sorted(address for address in doubtful if address in inputs.needs)

@@ -57,11 +57,8 @@ class LintContext(Struct, frozen=True, kw_only=True):
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared resources, kind by kind."""
-    yield from _suspicious_choices(context)
-    yield from _unused_fields(context)
-    yield from lint_groups(context)
-    yield from lint_smart_groups(context)
-    yield from lint_assignments(context)
+    for lint in (_suspicious_choices, _unused_fields, lint_groups, lint_smart_groups, lint_assignments):
+        yield from lint(context)
 
 
 def archived_people(context: LintContext) -> frozenset[str]:

@@ -125,12 +125,9 @@ def _report_both(planning: PlanContext, effect: SideEffect) -> None:
 
 
 def _report_alone(planning: PlanContext, cause: Address, along: Address) -> None:
-    planning.problem(
-        "select/goes-along",
-        f"{cause}: {along} is deleted with it, but --except excludes that",
-        hint=f"Exclude both: --except {shell_quoted(cause)}.",
-        address=cause,
-    )
+    message = f"{cause}: {along} is deleted with it, but --except excludes that"
+    hint = f"Exclude both: --except {shell_quoted(cause)}."
+    planning.problem("select/goes-along", message, hint=hint, address=cause)
 
 
 def report_unrenamed_references(

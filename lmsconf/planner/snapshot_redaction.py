@@ -310,10 +310,9 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
 
 
 def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
-    """Return the e-mails of the person that an entry is about, if it is about one."""
+    """Return the e-mails of the person that an entry is about: an earlier one matches if the present does not."""
     if entry.address.kind == CONTENT_TARGET:
         return people_named(entry)
-    # Matching by an earlier e-mail requires knowing that the present one is not live.
     previously = entry.previously if isinstance(entry, DesiredResource) else ()
     return (entry.address.name, *previously) if entry.address.kind == USER else ()
 

@@ -17,8 +17,7 @@ Views: TypeAlias = Mapping[str, Callable[..., str]]
 def _views(what: str, **printers: str) -> Views:
     """Return the views of a type of values.
 
-    printers: format → the template that prints such a value, known there as `report`, or the module that has the
-    function `what_format`: `reports` of the documents, another one of this package.
+    printers: format → the template, which has the value as `report`, or the module that has `what_format`.
     """
     return {format: partial(_rendered, printer, f"{what}_{format}") for format, printer in printers.items()}
 

@@ -61,8 +61,7 @@ def escape_terminal(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """Escape text for Markdown, inline or in a table cell.
 
-    A zero-width space is inserted after the mark of an e-mail, mention or reference, since nothing else keeps services
-    from linking it. Use `markdown_code` for text that is to be copied.
+    A zero-width space breaks e-mails, mentions and references; for text to copy, use `markdown_code`.
     """
     return _MARKDOWN.sub(_harmless, escape_invisible(text))
 

@@ -288,11 +288,12 @@ def failed_call_line(call: CallResult) -> str:
 
 def remaining_lines(rehearsal: Rehearsal) -> list[str]:
     """Return the changes of the second plan, a line each: the plan itself, and JSON, have them in full."""
-    return [
-        f"{ACTION_SIGNS[one.action]} {resource_title(one.address)} {ACTION_WORDS[one.action]}"
-        + (f": {', '.join(field.path for field in one.fields)}" if one.fields else "")
-        for one in rehearsal.remaining
-    ]
+    return [_remaining_line(one) for one in rehearsal.remaining]
+
+
+def _remaining_line(change: Change) -> str:
+    line = f"{ACTION_SIGNS[change.action]} {resource_title(change.address)} {ACTION_WORDS[change.action]}"
+    return f"{line}: {', '.join(field.path for field in change.fields)}" if change.fields else line
 
 
 def pace_sentence(pace: RehearsalPace) -> str:

@@ -198,10 +198,7 @@ class KeyChange(Struct, frozen=True):
 
 
 def key_changes(change: Change) -> Iterator[KeyChange]:
-    """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain.
-
-    An empty value is left out of a deletion: it is not a loss.
-    """
+    """Yield the changed keys of an update; else all that the title lacks, of a deletion only those not empty."""
     is_deleted = change.action is Action.DELETE
     return (key for key in every_key_change(change) if not (is_deleted and key.removed == (NO_VALUE,)))
 

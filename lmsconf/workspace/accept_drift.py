@@ -225,10 +225,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         return ()
 
     def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
-        """Return the manifests edited to declare the live state of every finding. Nothing is written.
-
-        Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
-        """
+        """Return the manifests edited to the live state of all findings. Raises ProblemsFound with all refusals."""
         editor = ManifestEditor(self.manifests, self.root, self.timezone)
         after = editor.accept(findings)
         before = {name: editor.pages[name].data for name in after}

@@ -295,11 +295,10 @@ class _History(Struct, frozen=True):
         return None if answer is None else answer.decode().strip()
 
     def versions(self, commit: str) -> list[str]:
-        """The commit, and earlier ones that changed the project's folder."""
+        """The commit, for the project as it is there, and earlier ones that changed the project's folder."""
         output = self.git.run(
             "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
         )
-        # The first one has the project as it is at the commit itself.
         return [commit, *output.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:

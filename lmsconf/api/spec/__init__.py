@@ -209,9 +209,8 @@ class ApiSpec:
 
 @cache
 def _routes() -> list[tuple[re.Pattern[str], dict[str, str]]]:
-    """Return (pattern of a path, method → operation id) for each path, fixed segments first."""
+    """Return (pattern of a path, method → operation id), fixed segments first: a brace sorts after letters."""
     paths: dict[str, dict[str, str]] = {}
     for operation in load_api_description().operations.values():
         paths.setdefault(operation.path, {})[operation.method] = operation.id
-    # A brace sorts after all letters.
     return [(re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]

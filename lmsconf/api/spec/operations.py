@@ -140,9 +140,8 @@ def path_segment_problem(value: str) -> str | None:
     """Return why a value, encoded as one path segment, could reach another path; None if it cannot."""
     if value in ("", ".", ".."):
         return f"{value!r} is not allowed in a path"
-    if _CONTROL.search(value):
-        return f"{value!r} is not allowed in a path: it contains a control character"
-    return None
+    has_control = _CONTROL.search(value)
+    return f"{value!r} is not allowed in a path: it contains a control character" if has_control else None
 
 
 class Operation(Struct, frozen=True, kw_only=True):

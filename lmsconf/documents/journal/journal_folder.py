@@ -106,10 +106,8 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
 
 
 def runs_folder(url: str) -> str:
-    """Return the name of the folder in `runs` for the workspace with this URL: a readable part, and a digest of it.
-
-    With a folder for each, a workspace of a fleet does not look at the runs of all others.
-    """
+    """Return the name of the folder in `runs` for the workspace with this URL: a readable part, and a digest of it."""
+    # With a folder for each, a workspace of a fleet does not look at the runs of all others.
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", url)[:_READABLE].strip("-.")
     return f"{readable}-{sha256_of_bytes(url.encode('utf-8', 'surrogatepass'))[:_DIGEST]}"
 
@@ -171,8 +169,7 @@ def _make(folder: Path) -> None:
 
 
 def _ignore(path: Path) -> None:
-    """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
-    # An empty one is what a full disk leaves of it.
+    """Write a `.gitignore` into the folder, so that git ignores it, also over one that a full disk emptied."""
     with writing(path):
         if not path.exists() or not path.stat().st_size:
             with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:

@@ -73,10 +73,7 @@ def run_names(root: Path) -> list[str]:
 
 
 def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
-    """Yield each journal of a project whose first line can be read, newest first, with that line only.
-
-    url: only those of runs in the workspace with this URL. Raises LmsconfError.
-    """
+    """Yield each readable journal, newest first, with its first line. url: of one workspace. Raises LmsconfError."""
     for path in _journals(root, url):
         header = parse_journal(path.stem, read_journal(path, first_line=True)).opening
         if header is not None:

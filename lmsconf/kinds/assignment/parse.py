@@ -159,8 +159,7 @@ def _assignment(
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
     """Yield the assignments that an `absent` entry deletes."""
     for content, content_pins in contents_of(entry.body["content"]):
-        for item in cast("list[Json]", entry.body["assign_to"]):
-            to = audience_from(item)
+        for to in map(audience_from, cast("list[Json]", entry.body["assign_to"])):
             spec = AssignmentSpec(content, to, False, None, None, content_pins)
             yield delete_entry(entry, assignment_address(content, to), spec)
 

@@ -297,12 +297,9 @@ class ContentResolver:
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
-    planning.report(
-        entry,
-        "identity/live-twice",
-        f"it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
-        hint="Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
-    )
+    message = f"it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows))
+    hint = "Delete the duplicate in the product, or check the dialect key content-targets.on-existing."
+    planning.report(entry, "identity/live-twice", message, hint=hint)
 
 
 HINT_ON_EXISTING: Final = (

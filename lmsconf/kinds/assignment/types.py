@@ -130,10 +130,8 @@ class AssignmentSpec(Struct, frozen=True):
 def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and pins of each content under `content`."""
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield normalize_name(str(item["name"])), parse_pins(item.get("id"))
-        else:
-            yield normalize_name(str(item)), {}
+        named = item if isinstance(item, dict) else {"name": item}
+        yield normalize_name(str(named["name"])), parse_pins(named.get("id"))
 
 
 def assignment_address(content: str, audience: Address) -> Address:

@@ -245,11 +245,9 @@ def live_field_form(field: FieldRow) -> Form:
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
     """Return the live name, type, choices and description, and where its answers move; `after` is None."""
-    form = live_field_form(deletion.row)
     migration = planning.migrations.get(deletion.address)
-    if migration is not None:
-        form[MIGRATE] = migration_to_json(migration.migration)
-    return BeforeAfter(before=form, after=None)
+    moved = {} if migration is None else {MIGRATE: migration_to_json(migration.migration)}
+    return BeforeAfter(before={**live_field_form(deletion.row), **moved}, after=None)
 
 
 def similar_choices(planning: PlanContext, form: Form) -> Similarity:

@@ -98,10 +98,7 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
 
 
 def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:
-    """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern.
-
-    looks: the known names by how they are drawn.
-    """
+    """Return another name that may be meant: drawn alike, or matched. looks: the names as they are drawn."""
     alike = looks.get(confusable_skeleton(name), ())
     if frozenset("*?[").isdisjoint(name):
         return next((one for one in alike if one != name), None)

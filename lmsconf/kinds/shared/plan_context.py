@@ -295,10 +295,8 @@ class PlanContext:
         return address in self.included or self._selected(address)
 
     def include(self, address: Address) -> bool:
-        """Plan a live resource too that a planned one needs, unless `--except` names it; return whether it is planned.
-
-        The declarations of a selection show most of what it needs; this is for what only the workspace shows.
-        """
+        """Plan a live resource that a planned one needs, unless it is excluded; return whether it is planned."""
+        # The declarations of a selection show most of what it needs; this is what only the workspace shows.
         if self.policy.only and self._excludes is not None and not self._excludes(address):
             self.included.add(address)
         return self.chosen(address)

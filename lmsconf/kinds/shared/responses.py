@@ -136,8 +136,7 @@ def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
 def parse_answer(name: str, value: Json) -> AnswerRow | None:
     """Parse the answer to one field; None for null. Raises InvalidResponse for an unrecognized shape.
 
-    A text, a number, an object that holds one of these, choices by id or by name, or an object for each of them, and
-    the description of the field with the answer in it (API specification, User: inner shape not shown).
+    A text, a number, choices by id or name, or objects around them (API specification, User: not shown).
     """
     return None if value is None else _answer(name, value, _DEEPEST)
 

@@ -94,11 +94,8 @@ def people_directory(planning: PlanContext) -> PeopleDirectory:
 
 
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
-    """Return the size of a live list for the guards' shares: how many people in it are active.
-
-    An id that no listing of people explains may be an archived person's. It counts only as far as it makes the list
-    long enough for a share to be judged, so that a share is never taken for smaller than it may be.
-    """
+    """Return the size of a live list for the guards' shares: how many people in it are active."""
+    # An id in no listing may be an archived person's: it counts only to make a share be judged at all.
     unknown = len(people_directory(planning).unknown(ids))
     active = len(ids) - len(planning.archived_ids & ids) - unknown
     return max(active, min(SMALL, active + unknown))

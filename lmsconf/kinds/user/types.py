@@ -202,10 +202,9 @@ def _metadata(data: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
 
 
 def _applications(data: Mapping[str, Json]) -> frozenset[str]:
-    """Return the applications. Raises InvalidResponse without a list of applicationIds."""
+    """Return the applications. Raises InvalidResponse without a list: read as empty, it would plan grants."""
     held = data.get("applicationIds")
     if not isinstance(held, list):
-        # Read as empty, it would plan a grant of every application, or hide removals.
         raise InvalidResponse("an answer about a user is missing its list of applicationIds")
     return frozenset(map(str, held))
 

@@ -37,8 +37,7 @@ def format_scalar(value: Json, *, in_brackets: bool) -> str:
     """Format a scalar. in_brackets: within brackets."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
-    # A doubled `$` escapes the start of a variable.
-    word = str(value).replace("$(", "$$(")
+    word = str(value).replace("$(", "$$(")  # a doubled `$` escapes the start of a variable
     return word if _is_plain(word, in_brackets) else double_quoted(word)
 
 

@@ -154,10 +154,7 @@ class Memberships(Struct):
         return before, before if change is None else change.conditions or ()
 
     def changing_groups(self) -> Iterator[Audience]:
-        """Yield the groups and smart groups whose membership may change, and those whose members were read.
-
-        A snapshot has the conditions of all smart groups, and the members of none.
-        """
+        """Yield the groups whose membership may change or was read: snapshots have members of no smart group."""
         yield from (self.audience((GROUP, id)) for id in dict.fromkeys((*self.facts.members, *self.scope.groups)))
         live = self.facts.conditions.items()
         read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in self._moved)

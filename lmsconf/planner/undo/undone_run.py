@@ -187,9 +187,8 @@ class RunToUndo:
         """Return the people that the run has, or may have, added to or removed from a list; None if calls name none."""
         word = key.removesuffix("s")
         calls = [call for call in self.plan.calls if call.address == change.address and word in call.operation]
-        if not any(call.people for call in calls):
-            return None
-        return frozenset(email for call in calls if self._may_be_done(call) for email in call.people)
+        people = frozenset(email for call in calls if self._may_be_done(call) for email in call.people)
+        return people if any(call.people for call in calls) else None
 
     def unsure_people(self, change: Change, key: str) -> frozenset[str]:
         """Return the people that calls add to a list which were not, or may not have been, carried out."""
@@ -209,10 +208,7 @@ class RunToUndo:
         return all(self._is_done(call) for call in self.plan.calls if call.address == change.address)
 
     def has_only_deleted(self, change: Change) -> bool:
-        """Whether the run has, or may have, deleted a resource that it replaces, and did not certainly create it again.
-
-        The run may have been cut short between the two calls, or the second may have failed.
-        """
+        """Whether the run may have deleted a resource that it replaces, and did not certainly create it again."""
         calls = self.calls(change)
         return any(call.method == "DELETE" for call in calls) and not any(
             is_creation(call.operation) and self._is_done(call) for call in calls
