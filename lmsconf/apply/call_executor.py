@@ -30,7 +30,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.assignment.target_ids import HINT_ON_EXISTING
+from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (

@@ -11,7 +11,7 @@ from lmsconf.kinds.assignment.matching import (
     diff_assignment,
     match_assignments,
 )
-from lmsconf.kinds.assignment.target_ids import assignment_deletion, assignment_steps
+from lmsconf.kinds.assignment.steps import assignment_deletion, assignment_steps
 from lmsconf.kinds.custom_field.compare import (
     diff_field,
     field_before_deletion,

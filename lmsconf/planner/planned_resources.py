@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.assignment.target_ids import update_action
+from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.kind_functions import diff, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind

@@ -27,7 +27,7 @@ try:
     from yaml import CSafeDumper as _Dumper
 except ImportError:  # built without libyaml: the same values, ten times slower
     from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
-    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]
+    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]  # where libyaml is missing
 
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml from 0.2.6 on says; before, Python's recursion ends."""

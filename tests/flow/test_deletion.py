@@ -203,7 +203,7 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
         assert f'but "{stays}" is, and is kept' in problem.message
 
 
-# What a plan says of the assignments of an earlier content: who keeps it, and for whom it is not replaced.
+# What a plan says of the assignments of an earlier content: which are replaced, and which stay.
 
 
 GROUPS = tuple("ABCDEFG")

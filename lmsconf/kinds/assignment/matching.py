@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
+from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import (
     ContentResolver,
     Identity,
     audience_candidates,
     live_audiences,
     live_entry,
-    parse_live_window,
     report_live_twice,
     resolve_audience,
 )

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.assignment.replacement_problems import is_over, report_number_in_progress, report_replacement
-from lmsconf.kinds.assignment.target_ids import ContentResolver, Identity, parse_live_window, report_live_twice
+from lmsconf.kinds.assignment.steps import parse_live_window
+from lmsconf.kinds.assignment.target_ids import ContentResolver, Identity, report_live_twice
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     InProgressRow,

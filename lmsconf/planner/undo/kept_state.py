@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.assignment.target_ids import update_action
+from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo

@@ -1,0 +1,149 @@
+"""The calls that create, update and delete assignments, and how a creation is verified.
+
+POST takes the whole value; its effect on an existing target is not documented, so the result is read back. DELETE
+needs `targetType`, which only a live target has (API specification, Content Targeting).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from lmsconf.api.spec.dialect_keys import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
+from lmsconf.api.spec.value_encoding import encode_cleared_time
+from lmsconf.kinds.assignment.target_ids import resolve_audience
+from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
+from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
+from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
+from lmsconf.kinds.shared.steps import joined_group_ref
+from lmsconf.kinds.user.people_directory import people_display_names
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource, pin_in
+from lmsconf.model.plan import Action
+from lmsconf.model.time_formats import format_request_time, parse_response_time
+
+HINT_ON_EXISTING: Final = (
+    "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
+    "created again."
+)
+"""The hint for an assignment that the service does not update when it is assigned again."""
+
+
+def parse_live_window(
+    planning: PlanContext, row: TargetRow, declared: DesiredResource[AssignmentSpec]
+) -> tuple[datetime | None, datetime | None] | None:
+    """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
+    try:
+        start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
+    except ValueError as wrong:
+        planning.report(
+            declared, "content-target/time", f"{wrong}", hint="Check the dialect key content-targets.time-format."
+        )
+        return None
+    return start, finish
+
+
+def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter) -> list[Step]:
+    """One POST with the whole value; a replacement sends a DELETE first."""
+    spec, row = match.declared.spec, match.row
+    at, to = match.address, spec.audience
+    # Content with the same name is told apart by its pin.
+    pin = pin_in(spec.content_pins, planning.policy.workspace)
+    content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
+    body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
+    recreates = row is not None and planning.api_spec.behaviour(ON_EXISTING) == "recreate"
+    # What is created anew has no limit that was to be cleared.
+    body.update(_times(planning, spec, None if recreates else row))
+    fresh = frozenset({Ref(at, "(old)")})
+    post = Step(
+        operation="content-targets.create",
+        body=planning.api_spec.body_to_wire("content-targets.create", **body),
+        makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED), Ref(at, GRANTED)}),
+        uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh | _after(spec),
+        revokes=bool(spec.replaced_by),
+    )
+    if row is None or not recreates:
+        return [post]
+    body = _identity(planning, row)
+    delete = Step(operation="content-targets.delete", body=body, makes=fresh, uses=_after(spec), revokes=True)
+    return [delete, post]
+
+
+def _after(spec: AssignmentSpec) -> frozenset[Ref]:
+    """Return what must be granted before an assignment that is replaced is changed."""
+    return frozenset(Ref(address, GRANTED) for address in spec.after)
+
+
+def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
+    if to.kind == USER:
+        return {"userId": planning.registry.id_or_ref(USER, to.name, Ref(to))}
+    if to == EVERYONE:
+        return {"targetId": planning.api_spec.behaviour(EVERYONE_ID)}
+    return {"targetId": planning.registry.id_or_ref(to.kind, to.name, Ref(to))}
+
+
+def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:
+    """The body fields for declared limits of the window, and those that clear undeclared live limits."""
+    start, finish = (None, None) if row is None else (row.start, row.finish)
+    return {
+        **_time(planning, "startTime", spec.visible_from, start),
+        **_time(planning, "finishTime", spec.visible_until, finish),
+    }
+
+
+def _time(planning: PlanContext, name: str, wanted: datetime | None, live: str | None) -> Mapping[str, Json]:
+    if wanted is not None:
+        return {name: format_request_time(wanted, _form(planning))}
+    return {} if live is None else encode_cleared_time(planning.api_spec.behaviour, name)
+
+
+def _form(planning: PlanContext) -> str:
+    """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
+    time_format = planning.api_spec.behaviour(TIME_FORMAT)
+    if time_format != "auto":
+        return time_format
+    return "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
+
+
+def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
+    """One DELETE with a body, after all POSTs for the same content.
+
+    Of a manual group that is deleted with it, the members who move elsewhere are added there first.
+    """
+    row, absent = deletion.row, deletion.absent
+    spec = None if absent is None else absent.spec
+    audience = resolve_audience(planning, row)
+    manual = audience is not None and audience.kind == GROUP and audience in planning.deleted
+    movers = _members(planning, row) if manual else frozenset[str]()
+    return [
+        Step(
+            operation="content-targets.delete",
+            body=_identity(planning, row),
+            uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)})
+            | (_after(spec) if isinstance(spec, AssignmentSpec) else frozenset()),
+            releases=frozenset({Ref(audience)} if audience else ()),
+            revokes=True,
+        )
+    ]
+
+
+def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
+    """The e-mails of the members of the manual group that a target is for; empty for another audience."""
+    ids = next((group.members for group in planning.snapshot.rows(GroupRow) if group.id == row.target), None)
+    return people_display_names(planning, ids or ())
+
+
+def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
+    return planning.api_spec.body_to_wire(
+        "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
+    )
+
+
+def update_action(planning: PlanContext) -> Action:
+    """Return how an assignment is changed: a replacement under the dialect `content-targets.on-existing: recreate`."""
+    recreate = planning.api_spec.behaviour(ON_EXISTING) == "recreate"
+    return Action.REPLACE if recreate else Action.UPDATE
