@@ -49,7 +49,7 @@ from lmsconf.model.plan import (
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
-from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members
+from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members, smart_group_ids
 from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -311,6 +311,9 @@ def _groups(
         api = connection.reader(pool)
         people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
         archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
+        smart = {group.address for group in plan.effects.groups if group.address.kind == SMART_GROUP} - deleted
+        # A service may have several manual groups of a name.
+        ids |= smart_group_ids(api, smart - ids.keys())
         for group in plan.effects.groups:
             is_deleted = group.address in deleted
             members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
@@ -342,9 +345,11 @@ def _outcome(
 
 def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:
     """Return the ids of the listed members, archived people too; None without the group. Raises ApiError."""
-    if group.kind == SMART_GROUP:  # found by its name; a service may have several manual groups of a name
-        return read_members(api, group.name, id)
-    return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
+    if id is None:
+        return None
+    if group.kind == SMART_GROUP:
+        return next(read_members(api, [id]))
+    return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
 
 
 def rehearsed_plan(

@@ -27,7 +27,7 @@ from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import (
@@ -94,7 +94,7 @@ def execute(
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 with interrupts.raised():
-                    verification = _compare_prediction(workspace, plan, verify_run(run, resolver))
+                    verification = _compare_prediction(workspace, plan, run, verify_run(run, resolver))
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -137,13 +137,16 @@ def _report(
     )
 
 
-def _compare_prediction(workspace: WorkspaceReader, plan: Plan, verification: VerificationResult) -> VerificationResult:
+def _compare_prediction(
+    workspace: WorkspaceReader, plan: Plan, run: RunResult, verification: VerificationResult
+) -> VerificationResult:
     """Return a verification with warnings where the effects on people are not those that the plan predicted."""
     if not verification.converged or not plan.effects.groups:
         return verification
+    created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
     try:
         with workspace.connection.worker_pool(workspace.parallelism) as pool:
-            more = [*compare_members(workspace.connection.reader(pool), plan)]
+            more = [*compare_members(workspace.connection.reader(pool), plan, created)]
     except ApiError as error:
         # What was applied is verified; only who is in a group now was not read.
         message = f"who is in the changed groups now was not read: {error.message}"

@@ -386,6 +386,18 @@ def test_a_saved_plan_asks_as_before(known_stage: ServedProject) -> None:
     assert asked(known_stage, "apply", plan) == KNOWN_SAVED
 
 
+def test_new_smart_groups_are_not_looked_up_by_their_names(known_stage: ServedProject) -> None:
+    """Who is in them after an apply is compared with the prediction: their names are not looked up again."""
+    conditions = "conditions: [{field: Department, choices: [Sales]}]"
+    counts = []
+    for start, number in ((0, 1), (1, 7)):
+        lines = "".join(f"- {{name: Team {one}, {conditions}}}\n" for one in range(start, start + number))
+        known_stage.write(f"smart_groups:\n{lines}")
+        made = asked(known_stage, "apply", "--auto-approve", "--verify", "touched")
+        counts.append(made["smart-groups.list"])
+    assert counts[0] == counts[1]
+
+
 def test_a_service_that_is_not_known_is_asked_more(known_stage: ServedProject) -> None:
     """Without the dialect the same apply tries: the counts above would show it."""
     known_stage.options(KNOWN_OPTIONS[: KNOWN_OPTIONS.index("dialect:")])

@@ -145,7 +145,7 @@ def _members(api: Api, id: RemoteId, audience: tuple[str, RemoteId] | None) -> f
         return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
     if kind == USER:
         return frozenset({id})
-    members = read_members(api, "", id)
+    [members] = read_members(api, [id])
     if members is None:
         raise InvalidResponse("the service does not return the members of the smart group")
     return members

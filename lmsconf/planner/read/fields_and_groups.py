@@ -8,7 +8,7 @@ reliable, so the extended listing is used only if it has the same people as the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
@@ -245,29 +245,31 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 return
 
 
-def _list_smart_groups(api: Api) -> Listing[SmartGroupRow]:
-    rows = api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
+def _list_smart_groups(api: Api, query: Mapping[str, Json] | None = None) -> Listing[SmartGroupRow]:
+    rows = api.rows(SMART_GROUPS, query=query, keep=keep_keys("smartGroupId", "name"))
     return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
 
 CODE: Final = "effects/not-as-predicted"
 
 
-def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
+def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -> Iterator[Problem]:
     """Yield a warning for each smart group whose members are not the predicted ones. Raises ApiError.
 
-    A request for each smart group whose membership the plan changes, and the listing of people where members differ:
-    a service may list archived people among the members (API specification, Smart Groups), and accounts that it lists
-    nowhere else; the prediction counts neither. A plan holds the digest of the members, or, where one of them has no
-    account before the plan, only their number.
+    created: the ids of new smart groups. A request for each smart group whose membership the plan changes, and the
+    listing of people where members differ: a service may list archived people among the members (API specification,
+    Smart Groups), and accounts that it lists nowhere else; the prediction counts neither. A plan holds the digest of
+    the members, or, where one of them has no account before the plan, only their number.
     """
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
-    ids = {change.address: change.id for change in plan.changes if change.id is not None}
+    changed = (group for group in plan.effects.groups if group.address.kind == SMART_GROUP and group.after is not None)
+    groups = {group.address: group for group in changed if group.address not in deleted}
+    ids = {**{change.address: change.id for change in plan.changes if change.id is not None}, **created}
+    ids |= smart_group_ids(api, groups.keys() - ids.keys())
+    wanted = [address for address in groups if address in ids]
     active: frozenset[RemoteId] | None = None
-    for group in plan.effects.groups:
-        if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
-            continue
-        members = read_members(api, group.address.name, ids.get(group.address))
+    for address, members in zip(wanted, read_members(api, [ids[address] for address in wanted]), strict=True):
+        group = groups[address]
         if members is None or _is_predicted(group, members):
             continue
         if active is None:
@@ -275,10 +277,10 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
         if not _is_predicted(group, members & active):
             yield Problem(
                 code=CODE,
-                message=f"{group.address}: {_difference(group.after, len(members & active))}",
+                message=f"{address}: {_difference(group.after or 0, len(members & active))}",
                 hint="The service may still be computing its members; check again with: lmsconf plan.",
                 severity=Severity.WARNING,
-                address=str(group.address),
+                address=str(address),
             )
 
 
@@ -293,21 +295,25 @@ def _difference(predicted: int, listed: int) -> str:
     return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
-def read_members(api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
-    """Return the members of a smart group, by its id or else its name; None if it or they are not listed."""
-    group_id = id or _id_by_name(api, name)
-    if group_id is None:
-        return None
-    answer = require_object(
-        api.get("smart-groups.get", path={"smartGroupId": group_id}, query={"includeMembers": True}), "a smart group"
-    )
-    return None if answer.get("members") is None else id_set(answer, "members")
+def read_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[frozenset[RemoteId] | None]:
+    """Yield the members of smart groups; None if the service does not list them."""
+    requests: list[ReadArguments] = [({"smartGroupId": id}, {"includeMembers": True}) for id in ids]
+    for answer in api.each("smart-groups.get", requests):
+        data = require_object(answer, "a smart group")
+        yield None if data.get("members") is None else id_set(data, "members")
 
 
-def _id_by_name(api: Api, name: str) -> RemoteId | None:
-    rows = api.rows(SMART_GROUPS, query={"filter": name}, keep=keep_keys("smartGroupId", "name")).rows
-    ids = [str(row["smartGroupId"]) for row in rows if normalize_name(str(row.get("name"))) == name]
-    return RemoteId(ids[0]) if len(ids) == 1 else None
+_FEW_NAMES: Final = 3
+"""Up to how many smart groups are looked up one by one; the whole listing takes a request per hundred."""
+
+
+def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, RemoteId]:
+    """Return the ids of smart groups by their names; those that are not listed, or listed twice, are left out."""
+    ids: dict[Address, set[RemoteId]] = {one: set() for one in addresses}
+    queries = [{"filter": one.name} for one in addresses] if len(addresses) <= _FEW_NAMES else [{}]
+    for row in (row for query in queries for row in _list_smart_groups(api, query).rows):
+        ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
+    return {address: id for address, found in ids.items() if len(found) == 1 for id in found}
 
 
 def _active(api: Api) -> frozenset[RemoteId]:
