@@ -204,6 +204,8 @@ class CopyMask:
         """Return the text of a plan file, which has the original's digest, and cannot be applied."""
         hidden = replace(
             plan,
+            # Before anything is hidden: problems and reasons are part of it.
+            masked_digest=plan_file.plan_digest(plan),
             manifests_files=tuple(f"file {number}" for number, _ in enumerate(plan.manifests_files, 1)),
             changes=tuple(map(self._change, plan.changes)),
             problems=tuple(map(self._problem, plan.problems)),

@@ -265,6 +265,19 @@ def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> 
     assert verified(folder.root / "evidence").code == ExitCode.ERROR
 
 
+def test_a_copy_in_which_problems_are_hidden_fits_too(tmp_path: Path) -> None:
+    """A note of a change that has a text of a person: it is hidden, and the copy keeps the digest of the plan."""
+    twice = (
+        "groups: [{name: Trainers}]\n",
+        "groups: [{name: Trainers, previously: [Mentors], members: [bo.ek@acme.example]}]\n"
+        "users: [{email: bo.ek@acme.example, first_name: Trainers}]\n",
+    )
+    written = evidence(project_with_runs(tmp_path / "project", twice), "latest")
+    copy = next(written.glob("runs/*/plan.json")).read_text()
+    assert "group/(masked): there is nothing to rename" in copy
+    assert verified(written).code == ExitCode.OK
+
+
 def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
     """A run that was cut short has no report; the folder says so, and fits."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n",))
