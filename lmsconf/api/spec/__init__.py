@@ -154,7 +154,7 @@ class ApiSpec:
     ) -> None:
         description, self._overrides = load_api_description(), dict(dialect or {})
         self._values = _dialect(description, self._overrides, at or {})
-        renamed = self._overrides.keys() & description.names.keys()
+        renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {
             id: operation.with_wire_names({key: self._values[key] for key in keys}) if keys else operation
             for id, operation in description.operations.items()
