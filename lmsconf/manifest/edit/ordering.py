@@ -8,10 +8,9 @@ blank lines, is a heading: parts are ordered above and below it, and none moves 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any, Final, cast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -36,7 +35,7 @@ class Part(Struct, frozen=True):
     end: int
 
 
-class Permutation(Struct, frozen=True):
+class Permutation(NamedTuple):
     """Parts in the order of the text, and the index of the part that takes each place."""
 
     parts: Sequence[tuple[int, int]]
@@ -56,28 +55,14 @@ def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Per
         yield Permutation(_movable(buffer, node, parts, moved), order)
 
 
-def reordered(text: str, permutations: Sequence[Permutation]) -> str:
-    """Return the text with all permutations applied, those within a part too."""
-    ordered = sorted(permutations, key=lambda one: (one.parts[0][0], -one.parts[-1][1]))
-    return "".join(_rendered(text, (0, len(text)), ordered, [one.parts[0][0] for one in ordered]))
-
-
-def _rendered(
-    text: str, span: tuple[int, int], permutations: Sequence[Permutation], starts: Sequence[int]
-) -> Iterator[str]:
-    at, end = span
-    number = bisect_left(starts, at)
-    while number < len(starts) and starts[number] < end:
-        one = permutations[number]
-        if one.parts[-1][1] > end:
-            number += 1  # it is the one that this span is a part of
-            continue
-        for place, source in enumerate(one.order):
-            yield text[at : one.parts[place][0]]
-            yield from _rendered(text, one.parts[source], permutations, starts)
-            at = one.parts[place][1]
-        number = bisect_left(starts, at)
-    yield text[at:end]
+def reordered(text: str, permutations: Iterable[Permutation]) -> str:
+    """Return the text with all permutations applied in turn. None changes the length of the text that it is about."""
+    characters = list(text)
+    for parts, order in permutations:
+        moved = [characters[start:end] for start, end in (parts[source] for source in order)]
+        between = [characters[before[1] : after[0]] for before, after in pairwise(parts)]
+        characters[parts[0][0] : parts[-1][1]] = chain.from_iterable(chain(*zip(moved, [*between, []], strict=True)))
+    return "".join(characters)
 
 
 def _spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
@@ -168,7 +153,8 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
         raise _refused(why, node.where) from unsafe
     if not permutations:
         return text
-    after = reordered(buffer.text, permutations)
+    # Those of a part come after those of the whole.
+    after = reordered(buffer.text, reversed(permutations))
     again = read_yaml(name, after)
     same = [_unordered(one.value) for one in again.documents] == [_unordered(one.value) for one in before.documents]
     if again.problems or not same:
