@@ -26,7 +26,7 @@ from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.edit.text_edits import escape_variables, format_inline
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, Report, is_creation
 from lmsconf.model.canonical_json import Json, members
@@ -131,7 +131,7 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
     id = declared.pin(workspace)
     named: Json = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
     entry = absent_assignment_entry(declared.spec, workspace) if kind.name == CONTENT_TARGET else named
-    return f"absent: {format_inline({kind.section: [entry]})}"
+    return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"
 
 
 def _declared_rows(

@@ -37,8 +37,7 @@ def format_scalar(value: Json, *, in_brackets: bool) -> str:
     """Format a scalar. in_brackets: within brackets."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
-    word = str(value).replace("$(", "$$(")  # a doubled `$` escapes the start of a variable
-    return word if _is_plain(word, in_brackets) else double_quoted(word)
+    return str(value) if _is_plain(str(value), in_brackets) else double_quoted(str(value))
 
 
 def _key(word: str) -> str:
@@ -67,7 +66,12 @@ def format_inline(value: Json, *, in_brackets: bool = True) -> str:
 
 
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
-    """Yield the lines of one entry of a list: a dash, and one key below the other."""
+    """Yield the lines of one entry of a list, in which `$(` stands for itself."""
+    return _entry_lines(cast("Mapping[str, Json]", escape_variables(dict(entry))), indent)
+
+
+def _entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
+    """Yield the lines of one raw entry of a list: a dash, and one key below the other."""
     lead = f"{indent}- "
     for key, value in entry.items():
         yield from _member(key, value, lead)
@@ -91,7 +95,7 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
 def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
     for item in items:
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
-            yield from format_entry_lines(item, indent)
+            yield from _entry_lines(item, indent)
         else:
             yield f"{indent}- {format_inline(item, in_brackets=False)}"
 
@@ -148,6 +152,11 @@ class TextBuffer:
         """Whether only spaces precede the offset in its line."""
         return not self.text[self.line_start(at) : at].strip(" ")
 
+    def ends_line(self, at: int) -> bool:
+        """Whether only spaces and a comment follow the offset in its line."""
+        after = self.skip_blanks(at, lines=False)
+        return self.text[after : after + 1] in ("", "\r", "\n", "#")
+
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
         blanks = (_BLANK_LINES if lines else _BLANKS).match(self.text, at)
@@ -178,7 +187,7 @@ class TextBuffer:
 
 
 def unescape_variables(raw: Json) -> Json:
-    """Unescape `$$(` in raw manifest values, since the YAML writer escapes `$(` itself."""
+    """Unescape `$$(` in raw manifest values."""
     return map_texts(raw, lambda text: text.replace("$$(", "$("))
 
 
@@ -187,16 +196,11 @@ def escape_variables(value: Json) -> Json:
     return map_texts(value, lambda text: text.replace("$(", "$$("))
 
 
-def render_inline(raw: Json, *, in_brackets: bool) -> str:
-    """Format a raw value on one line. in_brackets: within brackets."""
-    return format_inline(unescape_variables(raw), in_brackets=in_brackets)
-
-
 def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
     if node.kind != "scalar" and not node.flow:
         raise UnsafeEdit(node, "it spans several lines")
-    text = render_inline(raw, in_brackets=node.inside)
+    text = format_inline(raw, in_brackets=node.inside)
     if isinstance(raw, str):
         if node.style == "'" and raw.isprintable():
             text = "'" + raw.replace("'", "''") + "'"
@@ -207,11 +211,11 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
 
 
 class BracketPart(Struct, frozen=True):
-    """The span of one item, or of one key with its value. comma: the offset of the comma after it, if any."""
+    """The span of one item, or of one key with its value. comma_end: where the comma after it ends; `end` without."""
 
     start: int
     end: int
-    comma: int | None
+    comma_end: int
 
 
 def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
@@ -225,70 +229,52 @@ def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 
 def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
-    added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added_keys.items()]
-    added += [render_inline(item, in_brackets=True) for item in node.added]
+    added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
+    added += map(format_inline, node.added)
     parts = []
     for start, end in map(part_span, node.parts):
         after = buffer.skip_blanks(end)
-        parts.append(BracketPart(start, end, after if buffer.text[after : after + 1] == "," else None))
+        parts.append(BracketPart(start, end, after + 1 if buffer.text.startswith(",", after) else end))
     kept = [part for at, part in enumerate(parts) if at not in node.removed]
     if not kept and not (added and parts and _alone(buffer, parts[0])):
         return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
-    splices = _removals(buffer, parts, node.removed)
-    return splices + (_additions(buffer, parts, kept[-1] if kept else None, added) if added else [])
+    removals = _removals(buffer, parts, node.removed)
+    return [*removals, *(_additions(buffer, parts, kept, added) if added else ())]
 
 
 def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
     """Whether a part shares no line with another."""
-    after = buffer.skip_blanks((part.comma or part.end - 1) + 1, lines=False)
-    return buffer.begins_line(part.start) and buffer.text[after : after + 1] in ("", "\r", "\n", "#")
+    return buffer.begins_line(part.start) and buffer.ends_line(part.comma_end)
 
 
-def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Collection[int]) -> list[TextEdit]:
-    splices: list[TextEdit] = []
-    last = max((at for at in range(len(parts)) if at not in removed), default=-1)
-    tail = parts[last + 1 :]
-    # At the end of a line the comma before is removed too: `[a, b]` becomes `[a]`.
-    if last >= 0 and tail and "\n" not in buffer.text[parts[last].end : tail[-1].end]:
-        end = tail[-1].end if tail[-1].comma is None else tail[-1].comma
-        splices.append(TextEdit(parts[last].end, end))
-        tail = []
-    for at in sorted(removed):
-        part = parts[at]
-        if at > last and not tail:
-            continue
-        if _alone(buffer, part):
-            splices.append(TextEdit(buffer.line_start(part.start), buffer.next_line(part.comma or part.end)))
+def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Collection[int]) -> Iterator[TextEdit]:
+    """Yield the edit for each removed part: it goes with its line, with the comma before it, or with that after it."""
+    kept_end = 0
+    for at, part in enumerate(parts):
+        line_start = buffer.line_start(part.start)
+        if at not in removed:
+            kept_end = part.end
+        elif _alone(buffer, part):
+            yield TextEdit(line_start, buffer.next_line(part.comma_end))
+        elif kept_end > line_start:
+            yield TextEdit(parts[at - 1].end, part.end)
         else:
-            splices.append(_out_of_line(buffer, part))
-    return splices
-
-
-def _out_of_line(buffer: TextBuffer, part: BracketPart) -> TextEdit:
-    """Remove a part from a line that has other parts."""
-    end = part.end if part.comma is None else part.comma + 1
-    after = buffer.skip_blanks(end, lines=False)
-    if buffer.text[after : after + 1] in ("", "\r", "\n", "#"):
-        start = len(buffer.text[: part.start].rstrip(" \t"))
-        return TextEdit(start if not buffer.begins_line(part.start) else part.start, end)
-    return TextEdit(part.start, after)
+            end = part.comma_end
+            yield TextEdit(part.start, end if buffer.ends_line(end) else buffer.skip_blanks(end, lines=False))
 
 
 def _additions(
-    buffer: TextBuffer, parts: Sequence[BracketPart], last: BracketPart | None, more: Sequence[str]
+    buffer: TextBuffer, parts: Sequence[BracketPart], kept: Sequence[BracketPart], added: Sequence[str]
 ) -> list[TextEdit]:
-    """Append parts after `last`, the last remaining one; None if each part had its own line and none remains."""
-    if last is None:
-        indent = buffer.text[buffer.line_start(parts[0].start) : parts[0].start]
-        return [buffer.insert_lines(buffer.line_start(parts[0].start), [f"{indent}{text}," for text in more])]
-    if _alone(buffer, last):
-        indent = buffer.text[buffer.line_start(last.start) : last.start]
-        begins = buffer.next_line(last.end if last.comma is None else last.comma)
-        comma = "," if parts[-1].comma is not None else ""
-        lines = [f"{indent}{text}," for text in more[:-1]] + [f"{indent}{more[-1]}{comma}"]
-        missing = [TextEdit(last.end, last.end, ",")] if last.comma is None else []
-        return [*missing, buffer.insert_lines(begins, lines)]
-    return [TextEdit(last.end, last.end, "".join(f", {text}" for text in more))]
+    """Append parts after the last that remains; in lines of their own, if that has its own line."""
+    last = kept[-1] if kept else parts[0]
+    if not _alone(buffer, last):
+        return [TextEdit(last.end, last.end, "".join(f", {text}" for text in added))]
+    indent = buffer.text[buffer.line_start(last.start) : last.start]
+    end = "," if parts[-1].comma_end > parts[-1].end else ""
+    lines = f",{buffer.newline}".join(f"{indent}{text}" for text in added) + end
+    comma = [TextEdit(last.end, last.end, ",")] if kept and last.comma_end == last.end else []
+    return [*comma, buffer.insert_lines(buffer.next_line(last.comma_end), [lines])]
 
 
 class _Row(Struct, frozen=True):
@@ -343,9 +329,8 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> T
 def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
     """Write `[]` after the key of a list that has no items left."""
     key = next(key for key, value in cast(Node, node.parent).parts if value is node)
-    at = buffer.skip_blanks(key.end, lines=False) + 1
-    if node.outer < node.start:
-        at = node.outer + len(buffer.text[node.outer :].split(None, 1)[0])
+    begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
+    at = begins + len(buffer.text[begins:].split(None, 1)[0])
     return TextEdit(at, at, " []")
 
 
@@ -356,16 +341,11 @@ def _new_items(buffer: TextBuffer, node: Node, beside: _Row) -> Iterator[str]:
     gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
-        line = f"{indent}-{gap}{render_inline(raw, in_brackets=False)}"
+        line = f"{indent}-{gap}{format_inline(raw, in_brackets=False)}"
         if isinstance(raw, dict) and (in_blocks or len(line) > WIDTH):
-            yield from (f"{indent}{one}" for one in _entry_lines(raw))
+            yield from _entry_lines(raw, indent)
         else:
             yield line
-
-
-def _entry_lines(raw: dict[str, Json]) -> Iterator[str]:
-    """Yield the lines of a raw mapping as an item of a list."""
-    return format_entry_lines(cast("dict[str, Json]", unescape_variables(raw)), "")
 
 
 def _block_mapping_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
@@ -374,7 +354,7 @@ def _block_mapping_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     if node.added_keys:
         first = node.parts[0][0].outer
         indent = " " * (first - buffer.line_start(first))
-        lines = [f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys)]
+        lines = [f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, "")]
         splices.append(buffer.insert_lines(buffer.next_line(node.end), lines))
     return splices
 
