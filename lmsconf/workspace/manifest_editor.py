@@ -31,6 +31,7 @@ from lmsconf.manifest.edit.yaml_editor import (
     replace_value,
     require_literal,
     set_key,
+    set_or_remove_key,
 )
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
 from lmsconf.manifest.schema_check import declared_section, property_schema
@@ -277,23 +278,15 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
         )
     alone = siblings is not None and siblings.kind == "list" and len(siblings.items) == 1
     if block.get(key) is not None and alone and item.get(key) is None:
-        _set(block, key, live, default=None)
+        set_or_remove_key(block, key, live)
     elif item.kind == "mapping":
-        _set(item, key, live, default=block.get(key) or default)
+        set_or_remove_key(item, key, live, block.get(key) or default)
     elif unescape_variables(item.text) == EVERYBODY:
         refuse_shared(item)
         long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
         item.replacement = {**long, key: live}
     else:
         raise _elsewhere("this", items, item)
-
-
-def _set(owner: Node, key: str, live: Json, default: Node | None) -> None:
-    """Set a value; None removes the key, unless the entry sets a value for all items that must be overridden."""
-    if live is None and default is None:
-        remove_key(owner, key)
-    else:
-        set_key(owner, key, live)
 
 
 def _remove_declaration(items: EntryItems | None, item: Node) -> None:

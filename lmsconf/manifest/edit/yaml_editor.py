@@ -234,9 +234,17 @@ def set_key(entry: Node, key: str, raw: Json) -> None:
     node = entry.get(key)
     if node is not None:
         replace_value(require_literal(node, entry), raw)
-        return
-    refuse_shared(entry)
-    entry.added_keys[key] = raw
+    else:
+        refuse_shared(entry)
+        entry.added_keys[key] = raw
+
+
+def set_or_remove_key(entry: Node, key: str, raw: Json, default: Node | None = None) -> None:
+    """Set the value under a key; None removes the key, unless it must override a default. Raises ProblemsFound."""
+    if raw is None and default is None:
+        remove_key(entry, key)
+    else:
+        set_key(entry, key, raw)
 
 
 def remove_key(entry: Node, key: str) -> None:
@@ -257,13 +265,12 @@ def change_conditions(entry: Node, missing: Sequence[Json], extra: Sequence[Json
     added = cast("list[Condition]", list(extra))
     for declared in cast("list[Condition]", missing):
         at = _find(node, declared)
-        item = node.items[at]
         same = next((one for one in added if one["field"] == declared["field"]), None)
         if same is None:
             node.removed.add(at)
         else:
             added.remove(same)
-            _turn(item, same)
+            _turn(node.items[at], same)
     node.added.extend(escape_variables(item) for item in added)
     remove_emptied_list(entry, "conditions", node)
 
@@ -294,22 +301,20 @@ def _turn(item: Node, wanted: Condition) -> None:
     """Change a condition to another one on the same field. Raises ProblemsFound."""
     old = cast(Condition, item.value())
     before, after = _choices(unescape_variables(old)), _choices(wanted)
-    known = {choice_key(one) for one in before}
-    kept = {choice_key(one) for one in after}
     if after and before:
-        removed = [one for one in before if choice_key(one) not in kept]
-        added = [one for one in after if choice_key(one) not in known]
-        change_items(require_literal(item.get("choices"), item), removed, added, choice_key)
+        change_list(item, "choices", choice_key, _without(before, after), _without(after, before))
     elif after:
-        item.added_keys["choices"] = escape_variables(after)
+        set_key(item, "choices", escape_variables(after))
     else:
         remove_key(item, "choices")
     # A condition without a system condition keeps the live one, if it lists any choice.
     if "system_condition" in old or not after:
-        if "system_condition" in wanted:
-            set_key(item, "system_condition", escape_variables(wanted["system_condition"]))
-        else:
-            remove_key(item, "system_condition")
+        set_or_remove_key(item, "system_condition", escape_variables(wanted.get("system_condition")))
+
+
+def _without(choices: Sequence[Json], others: Sequence[Json]) -> list[Json]:
+    known = set(map(choice_key, others))
+    return [one for one in choices if choice_key(one) not in known]
 
 
 def _choices(raw: Json) -> list[Json]:
