@@ -1,4 +1,4 @@
-"""Dicts and lists with source positions, which one packed table per file holds, and what plain scalars mean.
+"""Dicts and lists with source positions, each packed in one array, and what plain scalars mean.
 
 A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is
 known. Some keys are expanded before entries are looked at: sets, windows, `use`, `except` and `for_each`.
@@ -103,7 +103,7 @@ def escaped_texts(value: Json) -> Json:
 
 
 class Source:
-    """One file: its path in the project, its text, and the positions of all values in it.
+    """One file: its path in the project, and its text.
 
     opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
     """
@@ -113,7 +113,6 @@ class Source:
         self.text = text
         self.opens = False
         self.escapes = False
-        self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
@@ -148,68 +147,64 @@ class CombinedSource(Source):
 
 
 class Map(dict[str, Json]):
-    """A mapping. Its marks are in `source.marks` from `first` on: for each pair those of the key and the value."""
+    """A mapping. marks: for each pair those of the key and of the value."""
 
-    __slots__ = ("first", "source", "trails")
+    __slots__ = ("marks", "source", "trails")
 
     def __init__(self, source: Source, pairs: Mapping[str, Json] | None = None, marks: Iterable[Mark] = ()) -> None:
         super().__init__(pairs or ())
         self.source = source
-        self.first = len(source.marks)
-        source.marks.extend(marks)
+        self.marks = array("Q", marks)
         self.trails: dict[str, KeyPath] | None = None
 
     def changed(self, values: Mapping[str, Json]) -> Map:
         """Return the mapping with other values, at the same positions."""
-        copy = Map(self.source, values)
-        copy.first = self.first
-        return copy
+        return Map(self.source, values, self.marks)
 
     def become(self, other: Map) -> None:
         """Take the pairs of another mapping and their positions in place of its own."""
         self.clear()
         self.update(other)
-        self.source, self.first = other.source, other.first
+        self.source, self.marks = other.source, other.marks
 
     def without(self, *keys: str) -> Map:
         """Return the mapping without some keys; all other parts keep their positions."""
         kept = [(number, key) for number, key in enumerate(self) if key not in keys]
-        marks = [self.source.marks[self.first + 2 * number + part] for number, _ in kept for part in (0, 1)]
+        marks = [self.marks[2 * number + part] for number, _ in kept for part in (0, 1)]
         return Map(self.source, {key: self[key] for _, key in kept}, marks)
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Yield each key with its value, and the mark of the value."""
         for number, (key, value) in enumerate([*self.items()]):
-            yield key, value, self.source.marks[self.first + 2 * number + 1]
+            yield key, value, self.marks[2 * number + 1]
 
     def mark(self, step: str | int, part: int = 1) -> Mark | None:
         """Return the mark of the value under a key; of the key itself for part 0."""
         for position, known in enumerate(self):
             if known == step:
-                return self.source.marks[self.first + 2 * position + part]
+                return self.marks[2 * position + part]
         return None
 
 
 class Seq(list[Json]):
-    """A list. The marks of its items are in `source.marks` from `first` on."""
+    """A list. marks: those of its items."""
 
-    __slots__ = ("first", "source", "trails")
+    __slots__ = ("marks", "source", "trails")
 
     def __init__(self, source: Source, items: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
         super().__init__(items)
         self.source = source
-        self.first = len(source.marks)
-        source.marks.extend(marks)
+        self.marks = array("Q", marks)
         self.trails: dict[str, KeyPath] | None = None
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Yield each index with its item, and the mark of the item."""
         for number, value in enumerate([*self]):
-            yield number, value, self.source.marks[self.first + number]
+            yield number, value, self.marks[number]
 
     def mark(self, step: str | int) -> Mark | None:
         """Return the mark of the item with that index."""
-        return self.source.marks[self.first + step] if isinstance(step, int) and 0 <= step < len(self) else None
+        return self.marks[step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
 def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
@@ -230,9 +225,8 @@ def merge_mappings(base: Map, other: Map) -> Map:
 
 def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
     """Map each key to its value, and the positions of key and value."""
-    marks, first = node.source.marks, node.first
     return {
-        key: (value, (node.source, marks[first + 2 * number]), (node.source, marks[first + 2 * number + 1]))
+        key: (value, (node.source, node.marks[2 * number]), (node.source, node.marks[2 * number + 1]))
         for number, (key, value) in enumerate(node.items())
     }
 
@@ -327,6 +321,4 @@ def plain_texts(node: Json) -> Json:
         return node
     if isinstance(node, Map):
         return node.changed({str(key): plain_texts(item) for key, item in node.items()})
-    copy = Seq(node.source, map(plain_texts, node))
-    copy.first = node.first
-    return copy
+    return Seq(node.source, map(plain_texts, node), node.marks)

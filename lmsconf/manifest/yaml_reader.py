@@ -191,40 +191,38 @@ class _Builder:
         if self._depth > DEPTH:
             raise _too_deep(self._source.where(at))
         size, height, self._height = self._size, self._height, 1
-        marks = self._read_items(node) if isinstance(node, Seq) else self._read_pairs(node)
-        node.first = len(self._source.marks)
-        self._source.marks.extend(marks)
-        self._size += len(marks)
+        if isinstance(node, Seq):
+            self._read_items(node)
+        else:
+            self._read_pairs(node)
+        self._size += len(node.marks)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
         self._depth -= 1
         self._height = max(height, self._height + 1)
         return node
 
-    def _read_items(self, node: Seq) -> list[Mark]:
-        """Add the items of a list, and return their marks."""
-        marks: list[Mark] = []
+    def _read_items(self, node: Seq) -> None:
+        """Add the items of a list."""
         while (event := self._next()).__class__ is not yaml.SequenceEndEvent:
-            marks.append(_mark_of(event))
-            node.append(self._value(event, marks[-1]))
-        return marks
+            at = _mark_of(event)
+            node.marks.append(at)
+            node.append(self._value(event, at))
 
-    def _read_pairs(self, node: Map) -> list[Mark]:
-        """Add the pairs of a mapping, and return their marks. The value of an unusable key is dropped."""
-        marks: list[Mark] = []
+    def _read_pairs(self, node: Map) -> None:
+        """Add the pairs of a mapping. The value of an unusable key is dropped."""
         while (event := self._next()).__class__ is not yaml.MappingEndEvent:
             key_at = _mark_of(event)
             key = self._value(event, key_at)
             is_usable = isinstance(key, str) and key not in node and (key != "<<" or not self._is_merge(key_at))
             if not is_usable:
-                self._bad_key(key, key_at, node, marks)
+                self._bad_key(key, key_at, node)
             event = self._next()
             at = _mark_of(event)
             value = self._value(event, at)
             if is_usable:
                 node[cast(str, key)] = value
-                marks += (key_at, at)
-        return marks
+                node.marks.extend((key_at, at))
 
     def _is_merge(self, at: Mark) -> bool:
         return self._source.rest(at).startswith("<<")
@@ -306,7 +304,7 @@ class _Builder:
         self._height = max(self._height, anchored.height + 1)
         return anchored.value
 
-    def _bad_key(self, key: Json, at: Mark, node: Map, marks: list[Mark]) -> None:
+    def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
@@ -322,7 +320,7 @@ class _Builder:
             hint = "Write the keys out, or give the whole entry an anchor."
             self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
         else:
-            first = self._source.where(marks[2 * list(node).index(key)])
+            first = self._source.where(node.mark(key, 0) or at)
             message = f'the key "{shorten(key)}" is listed twice'
             self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
 

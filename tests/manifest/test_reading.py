@@ -142,7 +142,7 @@ def test_without_libyaml() -> None:
         "import sys; sys.modules['yaml.cyaml'] = None\n"
         "from lmsconf.manifest.yaml_reader import read_yaml\n"
         "good = read_yaml('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
-        "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
+        "print([document.value for document in good.documents], good.documents[0].value['a'][1].marks[0])\n"
         "bad = read_yaml('a.yaml', 'groups:\\n  - name: @home\\n')\n"
         "print(bad.problems[0].message, bad.problems[0].source)\n"
     )
