@@ -147,7 +147,7 @@ class CombinedSource(Source):
 
 
 class Map(dict[str, Json]):
-    """A mapping. marks: for each pair those of the key and of the value."""
+    """A mapping. marks: for each pair those of the key and of the value, and maybe more."""
 
     __slots__ = ("marks", "source", "trails")
 
@@ -174,16 +174,12 @@ class Map(dict[str, Json]):
         return Map(self.source, {key: self[key] for _, key in kept}, marks)
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
-        """Yield each key with its value, and the mark of the value."""
-        for number, (key, value) in enumerate([*self.items()]):
-            yield key, value, self.marks[2 * number + 1]
+        """Return each key with its value, and the mark of the value, as they are now."""
+        return zip([*self], [*self.values()], self.marks[1::2], strict=False)
 
     def mark(self, step: str | int, part: int = 1) -> Mark | None:
         """Return the mark of the value under a key; of the key itself for part 0."""
-        for position, known in enumerate(self):
-            if known == step:
-                return self.marks[2 * position + part]
-        return None
+        return next((at for key, at in zip(self, self.marks[part::2], strict=False) if key == step), None)
 
 
 class Seq(list[Json]):
@@ -198,9 +194,8 @@ class Seq(list[Json]):
         self.trails: dict[str, KeyPath] | None = None
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
-        """Yield each index with its item, and the mark of the item."""
-        for number, value in enumerate([*self]):
-            yield number, value, self.marks[number]
+        """Return each index with its item, and the mark of the item, as they are now."""
+        return zip(range(len(self)), [*self], self.marks, strict=True)
 
     def mark(self, step: str | int) -> Mark | None:
         """Return the mark of the item with that index."""
@@ -226,8 +221,8 @@ def merge_mappings(base: Map, other: Map) -> Map:
 def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
     """Map each key to its value, and the positions of key and value."""
     return {
-        key: (value, (node.source, node.marks[2 * number]), (node.source, node.marks[2 * number + 1]))
-        for number, (key, value) in enumerate(node.items())
+        key: (value, (node.source, key_at), (node.source, at))
+        for (key, value), key_at, at in zip(node.items(), node.marks[::2], node.marks[1::2], strict=False)
     }
 
 
