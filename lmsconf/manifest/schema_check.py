@@ -237,14 +237,17 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
 
 def _findings(error: ValidationError) -> Iterator[SchemaFinding]:
     """Convert one jsonschema error to findings; for a union, to the errors of the branch that was meant."""
-    if error.validator not in ("oneOf", "anyOf"):
-        is_key = "propertyNames" in error.absolute_schema_path
-        yield _finding(error, "propertyNames" if is_key else str(error.validator))
-        return
-    branches = cast("list[Schema]", error.validator_value)
+    branches = branches_of({str(error.validator): cast(Json, error.validator_value)})
     meant = _meant(branches, cast(Json, error.instance))
     if meant is None:
-        yield _finding(error, "union")
+        keyword = "union" if branches else str(error.validator)
+        yield SchemaFinding(
+            path=tuple(error.absolute_path),
+            keyword="propertyNames" if "propertyNames" in error.absolute_schema_path else keyword,
+            keyword_value=cast(Json, error.validator_value),
+            value=cast(Json, error.instance),
+            schema=cast(Schema, error.schema),
+        )
         return
     for inner in error.context or ():
         if inner.relative_schema_path[0] == meant:
@@ -262,16 +265,6 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
             n for n in typed if "properties" not in branches[n] or not value.keys().isdisjoint(telling(branches[n]))
         ]
     return typed[0] if len(typed) == 1 else None
-
-
-def _finding(error: ValidationError, keyword: str) -> SchemaFinding:
-    return SchemaFinding(
-        path=tuple(error.absolute_path),
-        keyword=keyword,
-        keyword_value=cast(Json, error.validator_value),
-        value=cast(Json, error.instance),
-        schema=cast(Schema, error.schema),
-    )
 
 
 ABSENT: Final = "absent"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -147,13 +147,11 @@ _LIMITS: Final = {
 def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     """A number, or the size of a list or a text, beyond a limit; a list without any items is empty."""
     value = finding.value
+    size = f"{len(value):,}" if isinstance(value, list | str) else value
+    rest = _LIMITS[finding.keyword].format(finding.keyword_value, size)
     if value == []:
         yield from _empty(finding, places)
-        return
-    rest = _LIMITS[finding.keyword].format(
-        finding.keyword_value, f"{len(value):,}" if isinstance(value, list | str) else value
-    )
-    if isinstance(value, str):
+    elif isinstance(value, str):
         yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
     else:
         yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
@@ -278,24 +276,23 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
 
 def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
     """Null, or no value after the colon, where null is not accepted."""
-    word = shorten(places.written(*finding.path))
-    key = finding.path[-1] if finding.path else None
+    word, key = shorten(places.written(*finding.path)), finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
-    if isinstance(key, int):
-        hint = f'Write "{word}" with the quotes, or remove the item.' if quoted else "Remove the item."
-        hint = hint if word else "Remove the dash."
-    elif finding.schema.get("const") is True:
-        hint = _only_true(key)
-    elif key is None:
-        hint = "Remove it." if word else "Write its content, or remove it."
-    elif quoted and not finding.schema.get("x-time"):
-        hint = f'Write "{word}" with the quotes if that is the text{_ending_if_optional(finding)}'
-    elif "array" in types_of_branches(branches) and not _filled(finding.schema):
-        nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
-        hint = f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'
-    else:
-        hint = f"Give it a value{_ending_if_optional(finding)}"
-    return _at_value(finding, places, "null", "has no value", hint)
+    may_be_empty = "array" in types_of_branches(branches) and not _filled(finding.schema)
+    is_item, end = isinstance(key, int), _ending_if_optional(finding)
+    nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
+    hints = (
+        (is_item and not word, "Remove the dash."),
+        (is_item and quoted, f'Write "{word}" with the quotes, or remove the item.'),
+        (is_item, "Remove the item."),
+        (finding.schema.get("const") is True, _only_true(key)),
+        (key is None and word, "Remove it."),
+        (key is None, "Write its content, or remove it."),
+        (quoted and not finding.schema.get("x-time"), f'Write "{word}" with the quotes if that is the text{end}'),
+        (may_be_empty, f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'),
+        (True, f"Give it a value{end}"),
+    )
+    return _at_value(finding, places, "null", "has no value", next(hint for holds, hint in hints if holds))
 
 
 def _ending_if_optional(finding: SchemaFinding) -> str:
@@ -369,16 +366,14 @@ def _sort(value: Json) -> str:
 
 def _accepted(branches: list[Schema]) -> list[str]:
     """Describe what is accepted: the values of an enum, the types otherwise."""
-    words: list[str] = []
-    for branch in branches:
-        if "enum" in branch:
-            words += (str(value) for value in cast("list[Json]", branch["enum"]))
-            continue
-        types = types_of_schema(branch) - {"null"}
-        words += (
-            TYPE_NAMES[name] for name in TYPE_NAMES if name in types and not (name == "number" and "integer" in types)
-        )
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(word for branch in branches for word in _accepted_by(branch)))
+
+
+def _accepted_by(branch: Schema) -> Iterable[str]:
+    types = types_of_schema(branch) - {"null"}
+    if "enum" in branch:
+        return map(str, cast("list[Json]", branch["enum"]))
+    return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types and not (name == "number" and "integer" in types))
 
 
 _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {

@@ -246,18 +246,17 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     against = bool(more & _AGAINST)
     if not against and not more & _MORE:
         return None
-    schema = cast(Schema, known[held])
-    if "include" in [part for branch in branches_of(schema) for part in properties(branch)]:
-        side = "exclude" if against else "include"
-        return f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."
-    if not against:
-        return None
-    if types_of_schema(schema) == {"boolean"} and value is True:
-        return f"Write {held}: false."
-    for word, form in (("except", "except: […]"), ("absent", f"absent: {{{held}: […]}}, which deletes what it lists")):
-        if word in known:
-            return f"Write {form}."
-    return ""
+    schema, side = cast(Schema, known[held]), "exclude" if against else "include"
+    has_sides = "include" in all_property_names(branches_of(schema))
+    rules = (
+        (has_sides, f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."),
+        (not against, None),
+        (types_of_schema(schema) == {"boolean"} and value is True, f"Write {held}: false."),
+        ("except" in known, "Write except: […]."),
+        ("absent" in known, f"Write absent: {{{held}: […]}}, which deletes what it lists."),
+        (True, ""),
+    )
+    return next(hint for holds, hint in rules if holds)
 
 
 def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
@@ -297,19 +296,17 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     spelling: a number or boolean as the file spells it.
     """
     wanted = types_of_branches(branches)
-    if isinstance(value, dict):
-        return _of_mapping(value, branches, wanted) or _described(branches)
-    if isinstance(value, list):
-        return _of_list(value, branches, wanted) or _described(branches)
-    text = value if isinstance(value, str) else spelling
+    if isinstance(value, dict | list):
+        of_parts = (
+            _of_mapping(value, branches, wanted) if isinstance(value, dict) else _of_list(value, branches, wanted)
+        )
+        return of_parts or _described(branches)
+    is_text, text = isinstance(value, str), value if isinstance(value, str) else spelling
     if not text:
         return None
-    if isinstance(value, str) and (hint := _space_after_colon(value, all_property_names(branches))):
-        return hint
-    hint = _of_sections(branches) or _of_text(text, branches, wanted)
-    if hint is None and wanted == {"boolean"} and isinstance(value, str):
-        return "Write true or false."
-    return hint
+    spaced = _space_after_colon(text, all_property_names(branches)) if is_text else None
+    switch = "Write true or false." if is_text and wanted == {"boolean"} else None
+    return spaced or _of_sections(branches) or _of_text(text, branches, wanted) or switch
 
 
 def _described(branches: list[Schema]) -> str | None:
@@ -320,10 +317,9 @@ def _described(branches: list[Schema]) -> str | None:
 
 def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
     """Return the suggestion for a text, or for a number that was meant as text."""
-    if text.endswith(".csv"):
-        for branch in branches:
-            if "file" in required_keys(branch):
-                return f"Write {mapping_sample(branch, quote_if_needed(text))}, with the column of the e-mails."
+    files = [branch for branch in branches if "file" in required_keys(branch)]
+    if files and text.endswith(".csv"):
+        return f"Write {mapping_sample(files[0], quote_if_needed(text))}, with the column of the e-mails."
     if "array" in wanted:
         return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
     forms = accepted_spellings(text, branches)
@@ -423,12 +419,10 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
         fits = any(accepts_text(branch, key) for branch in texts)
         return f"Write {quote_if_needed(key)} alone, without the colon." if fits else None
     alone = f"Write {quote_if_needed(inner)} alone." if any(accepts_text(one, inner) for one in texts) else None
-    if _key_words(key)[-1] in _LABELS:
-        return alone
     whole = f"{key}: {inner}"
-    if any(accepts_text(branch, whole) for branch in texts):
-        return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
-    return alone
+    if _key_words(key)[-1] in _LABELS or not any(accepts_text(branch, whole) for branch in texts):
+        return alone
+    return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
 
 
 def suggest_date(schema: Schema, text: str) -> str | None:
