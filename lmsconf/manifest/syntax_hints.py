@@ -83,11 +83,14 @@ def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str)
     """Lines that git, a template language or a copy from a web page has put into the file."""
     at = complaint.at[0]
     for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
-        if _CONFLICT.fullmatch(written):
-            hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
-            yield ("git has not merged this file: a conflict is open here", hint, (row, 0))
-        if _TEMPLATE.search(written):
-            yield ("templates are not supported", TEMPLATE_HINT, (row, 0))
+        conflict, template = _CONFLICT.fullmatch(written) is not None, _TEMPLATE.search(written) is not None
+        hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
+        yield from _fitting(
+            (
+                (conflict, "git has not merged this file: a conflict is open here", hint, (row, 0)),
+                (template, "templates are not supported", TEMPLATE_HINT, (row, 0)),
+            )
+        )
         if blank := _BLANK_INDENT.match(written):
             message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
             yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
@@ -123,25 +126,19 @@ def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) ->
     """Brackets, commas, and lines that do not fit what is around them."""
     context, start, problem, at = complaint
     char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
-    if is_flow and char == ":" and start[0] == at[0]:
-        yield ('": " inside a text', _quote_or_comma(line[: at[1]]), at)
-    if is_key:
-        yield from _glued_in_flow(opened[start[1] :], start)
-        yield ("this line has no colon", "Write `key: value`, or quote a text of several lines.", start)
-    if "did not find expected node content" in problem:
-        yield ("a value is missing here", "Remove the extra comma or bracket, or write the value.", at)
     kind, end = ("list", "]") if "sequence" in context else ("mapping", "}")
-    if is_flow and kind == "mapping":
-        yield from _opening(line[: at[1]], char, at)
     is_stray = "block" in context and problem.startswith("did not find expected")
-    yield from _fitting(
+    is_colon = is_flow and char == ":" and start[0] == at[0]
+    no_value = "did not find expected node content" in problem
+    not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
+    return _fitting(
         (
-            (
-                is_flow,
-                f"the {kind} that opens at line {start[0] + 1} is not closed here",
-                _close(end, char, complaint),
-                at,
-            ),
+            (is_colon, '": " inside a text', _quote_or_comma(line[: at[1]]), at),
+            *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
+            (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
+            (no_value, "a value is missing here", "Remove the extra comma or bracket, or write the value.", at),
+            *((is_flow and kind == "mapping", *advice) for advice in _opening(line[: at[1]], char, at)),
+            (is_flow, not_closed, _close(end, char, complaint), at),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
             (
                 "escape" in problem,
