@@ -40,19 +40,12 @@ _AGAINST: Final = frozenset(
 )
 _MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
 _NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
-_OTHERWISE: Final = {
-    "visible_to": "visible_until",
-    "hidden_from": "visible_until",
-    "hidden_after": "visible_until",
-    "hidden_until": "visible_from",
-    "hidden_before": "visible_from",
-    "except": "exclude",
-    "exclude": "except",
-    "options": "choices",
-    "values": "choices",
-}
-"""Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
 _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("visible_to", "hidden_from", "hidden_after"), ("visible_until",)),
+    **dict.fromkeys(("hidden_until", "hidden_before"), ("visible_from",)),
+    **dict.fromkeys(("options", "values"), ("choices",)),
+    "except": ("exclude",),
+    "exclude": ("except",),
     **dict.fromkeys(("required", "compulsory", "obligatory", "needed"), ("mandatory",)),
     **dict.fromkeys(("audience", "audiences", "assignees", "assigned_to", "to", "for", "targets"), ("assign_to",)),
     **dict.fromkeys(("course", "module"), ("content",)),
@@ -67,7 +60,8 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("manual_groups", "static_groups", "teams"), ("groups",)),
     **dict.fromkeys(("old_name", "old_names", "formerly", "renamed_from", "was"), ("previously",)),
 }
-"""Keys that other systems use → the keys that are meant, of which the first one that fits is suggested."""
+"""Keys that other systems use, or that are spelled most like a key of opposite meaning → the keys that are meant, of
+which the first one that fits is suggested."""
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
 _HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
@@ -209,8 +203,6 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
     turned = _turned(key, known_keys, value)
     if turned is not None:
         return turned or None
-    if _OTHERWISE.get(key) in known_keys:
-        return f'Did you mean "{_OTHERWISE[key]}"?'
     if meant := next((name for name in _SYNONYMS.get(key.casefold(), ()) if name in known_keys), None):
         return f'Did you mean "{meant}"?'
     near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
