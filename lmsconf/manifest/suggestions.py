@@ -289,9 +289,7 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     """
     wanted = types_of_branches(branches)
     if isinstance(value, dict | list):
-        of_parts = (
-            _of_mapping(value, branches, wanted) if isinstance(value, dict) else _of_list(value, branches, wanted)
-        )
+        of_parts = _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
         return of_parts or _described(branches)
     is_text, text = isinstance(value, str), value if isinstance(value, str) else spelling
     if not text:
@@ -337,10 +335,8 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
     if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
         return [quote_if_needed(text)]
-    mappings = {identifying_keys(branch)[0]: branch for branch in branches if required_keys(branch)}
-    texts = {
-        key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_schema(branch, key).keys()
-    }
+    mappings = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
+    texts = {key: branch for key, branch in mappings if not {"const", "enum"} & property_schema(branch, key).keys()}
     labelled = _ADDRESS.fullmatch(text)
     if labelled:
         key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)
@@ -355,16 +351,14 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     return [mapping_sample(texts[key], quote_if_needed(text)) for key in fitting]
 
 
-def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+def _of_mapping(value: dict[str, Json], branches: list[Schema]) -> str | None:
     if len(value) == 1 and (hint := suggest_text_for_mapping(next(iter(value)), value, branches)):
         return hint
-    if "array" not in wanted or not value:
-        return None
-    items = item_schemas(next(branch for branch in branches if "array" in types_of_schema(branch)))
-    mappings = [item for item in items if properties(item)]
+    lists = [branch for branch in branches if "array" in types_of_schema(branch)]
+    mappings = [item for branch in lists for item in item_schemas(branch) if properties(item)]
     if value.keys() & set(all_property_names(mappings)):
         return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
-    first, inner = next(iter(value.items()))
+    first, inner = next(iter(value.items()), ("", None))
     keyed = [
         item
         for item in mappings
