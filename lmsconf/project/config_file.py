@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, tzinfo
+from functools import reduce
 from typing import Final, cast
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -67,10 +68,7 @@ class ProjectFile(Struct, frozen=True):
 
     def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""
-        node: Json = self.body
-        for step in path:
-            node = node.get(step) if isinstance(node, dict) else None
-        return members(node)
+        return members(reduce(lambda node, step: members(node).get(step), path, cast(Json, self.body)))
 
     def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
@@ -103,10 +101,8 @@ class ProjectFile(Struct, frozen=True):
 
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
-        guards = GuardLimits()
-        for path in _layer_paths(workspace):
-            guards = _guarded(guards, self.mapping_at(*path).get("guards"))
-        return guards
+        layers = (self.mapping_at(*path).get("guards") for path in _layer_paths(workspace))
+        return reduce(_guarded, layers, GuardLimits())
 
     def variables(self, workspace: str) -> dict[str, Json]:
         """Return the values for `$(name)` in manifests: strings, booleans, or lists of them.
@@ -115,11 +111,8 @@ class ProjectFile(Struct, frozen=True):
         """
         variables: dict[str, Json] = {**self.labels(workspace)}
         for path in _layer_paths(workspace):
-            for name, value in self.mapping_at(*path, "vars").items():
-                at = (*path, "vars", name)
-                listed = enumerate(value) if isinstance(value, list) else ()
-                words = [self._word(item, (*at, number)) for number, item in listed]
-                variables[name] = words if isinstance(value, list) else self._word(value, at)
+            declared = self.mapping_at(*path, "vars").items()
+            variables |= {name: self._variable(value, (*path, "vars", name)) for name, value in declared}
         return variables
 
     def labels(self, workspace: str) -> dict[str, str]:
@@ -147,46 +140,43 @@ class ProjectFile(Struct, frozen=True):
         own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))
         return [own] if isinstance(own, str) else [str(folder) for folder in cast("list[Json]", own)]
 
-    def _word(self, value: Json, at: KeyPath) -> Json:
-        """Return a scalar value of a variable; a number as the string that the file spells."""
+    def _variable(self, value: Json, at: KeyPath) -> Json:
+        """Return the value of a variable; a number as the string that the file spells."""
+        if isinstance(value, list):
+            return [self._variable(item, (*at, number)) for number, item in enumerate(value)]
         return value if isinstance(value, str | bool) else self.places.written(*at)
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
         for path in _layer_paths(workspace):
             for at, item in self.items_at(*path, "allow"):
-                until = cast(date, parse_until(item))
                 guard = next(name for name in GUARDS if name in item)
-                if until <= today:
-                    held = f"allow: {guard}: {item[guard]}"
-                    self.notes.append(
-                        _expired(
-                            "project/consent-expired",
-                            held,
-                            until,
-                            self.places.at(*at),
-                            "Remove it from the project file.",
-                        )
-                    )
-                    continue
-                yield Consent(
-                    guard=guard,
-                    number=None if item[guard] == UNKNOWN else cast(int, item[guard]),
-                    reason=cast("str | None", item.get("reason")),
-                    until=until,
-                    source=self.places.at(*at),
-                )
+                number = None if item[guard] == UNKNOWN else item[guard]
+                one = convert({**item, "guard": guard, "number": number, "source": self.places.at(*at)}, Consent)
+                if self._holds("consent", f"allow: {guard}: {item[guard]}", one, today):
+                    yield one
+
+    def _holds(self, kind: str, held: str, one: Consent | LintSetting, today: date, instead: str = "") -> bool:
+        """Whether an entry holds on `today`; append a note if it has expired. instead: what else may be done then."""
+        if one.until is None or today < one.until:
+            return True
+        self.notes.append(
+            Problem(
+                code=f"project/{kind}-expired",
+                message=f"{held} held until {one.until} and is ignored",
+                severity=Severity.NOTE,
+                hint=f"Remove it from the project file{instead}.",
+                source=one.source,
+            )
+        )
+        return False
 
     def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path in reversed(_layer_paths(workspace)):
             for at, item in self.items_at(*path, "ignore"):
-                yield IgnoreRule(
-                    pattern=canonical_address_pattern(str(item["address"])),
-                    reason=str(item["reason"]),
-                    until=parse_until(item),
-                    source=self.places.at(*at),
-                )
+                pattern, source = canonical_address_pattern(str(item["address"])), self.places.at(*at)
+                yield convert({"until": None, **item, "address": pattern, "source": source}, IgnoreRule)
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
         """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.
@@ -196,15 +186,13 @@ class ProjectFile(Struct, frozen=True):
         settings: dict[str, LintSetting] = {}
         for path in _layer_paths(workspace):
             for at, item in self.items_at(*path, "lint"):
-                code, level = str(at[-1]), LintLevel(str(item["level"]))
-                settings[code] = LintSetting(
-                    code=code, level=level, until=parse_until(item), source=self.places.key(*at)
-                )
-        for one in settings.values():
-            if not one.is_active(today):
-                held, hint = f"lint: {one.code}: {one.level}", "Remove it from the project file, or set a later date."
-                self.notes.append(_expired("project/lint-expired", held, one.until, one.source, hint))
-        return {code: one.level for code, one in settings.items() if one.is_active(today)}
+                code, source = str(at[-1]), self.places.key(*at)
+                settings[code] = convert({"until": None, **item, "code": code, "source": source}, LintSetting)
+        return {
+            code: one.level
+            for code, one in settings.items()
+            if self._holds("lint", f"lint: {code}: {one.level}", one, today, ", or set a later date")
+        }
 
     def timezone(self) -> tzinfo | None:
         """Return the zone of times without an offset, or None. Raises like `read_zone`."""
@@ -250,12 +238,10 @@ def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
     """Merge a declared limit into `before`: `off`, or a count, a share (0 to 1), or both."""
     if not isinstance(declared, dict):
         return None
-    before = before or GuardLimit(count=None)
-    count, share = declared.get("count", before.count), declared.get("share", before.share)
-    if isinstance(share, str):
-        share = None if share == "off" else float(share.removesuffix("%")) / 100
-    share = None if share is None else float(cast(float, share))
-    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=share)
+    halves = {half: None if value == "off" else value for half, value in declared.items()}
+    if isinstance(share := halves.get("share"), str):
+        halves["share"] = float(share.removesuffix("%")) / 100
+    return convert({**to_builtins(before or GuardLimit(count=None)), **halves}, GuardLimit)
 
 
 def _layer_paths(workspace: str) -> tuple[tuple[str, ...], ...]:
@@ -267,13 +253,3 @@ def parse_until(item: Mapping[str, Json]) -> date | None:
     """Return the date under `until`; None if there is none. Raises ValueError for one that is not in the calendar."""
     until = item.get("until")
     return None if until is None else date.fromisoformat(str(until))
-
-
-def _expired(code: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
-    return Problem(
-        code=code,
-        message=f"{held} held until {until} and is ignored",
-        severity=Severity.NOTE,
-        hint=hint,
-        source=where,
-    )

@@ -36,7 +36,7 @@ from lmsconf.project.config_file import (
 )
 from lmsconf.support import url_rules
 
-_SANDBOX: Final = "sandbox:"
+SANDBOX: Final = "sandbox:"
 _NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."
 _EMPTY_HINT: Final = (
     'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
@@ -99,7 +99,12 @@ def project_validator() -> SchemaValidator:
 
 def url_problem(url: str) -> tuple[str, str] | None:
     """Return (message, hint) for an invalid workspace URL; None for a valid one."""
-    return None if url.startswith(_SANDBOX) else url_rules.url_problem(url)
+    return None if url.startswith(SANDBOX) else url_rules.url_problem(url)
+
+
+def sandbox_path(url: str) -> str:
+    """Return the file of the embedded sandbox; empty for one in memory, and for any other URL."""
+    return url.removeprefix(SANDBOX) if url.startswith(SANDBOX) else ""
 
 
 def path_problem(root: Path, text: str) -> tuple[str, str] | None:
@@ -149,13 +154,13 @@ def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator
         )
     declared = project.mapping_at(*at)
     url, seed = str(declared["url"]), str(declared.get("seed", ""))
-    if wrong := url_problem(url):
-        where = project.places.at(*at, "url")
-        yield _problem("project/url", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
-    for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", seed)):
-        if text and (wrong := path_problem(root, text)):
-            where = project.places.at(*at, key)
-            yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
+    for code, key, wrong in (
+        ("project/url", "url", url_problem(url)),
+        ("project/outside", "url", path_problem(root, sandbox_path(url))),
+        ("project/outside", "seed", path_problem(root, seed)),
+    ):
+        if wrong is not None:
+            yield _problem(code, f"workspaces.{name}: {wrong[0]}", project.places.at(*at, key), hint=wrong[1])
 
 
 def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
@@ -271,13 +276,13 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
         table = files.table(declared, (), places)
         columns = _columns(table)
     except ProblemsFound as wrong:
-        problems += [replace(problem, code="project/table") for problem in wrong.problems]
+        problems += [replace(problem, code=_CODE) for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
     source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
     if not rows and not problems:
-        where = table.sheet.row(table.header)
-        problems.append(_table_problem("this table has no workspace", "Add a row, or remove `file:`.", where))
+        where, hint = table.sheet.row(table.header), "Add a row, or remove `file:`."
+        problems.append(_problem(_CODE, "this table has no workspace", where, hint=hint))
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
     return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
 
@@ -316,10 +321,11 @@ def _rows(
     """Yield the name and entry of each row; problems of a row are appended."""
     if len(table.rows) > MOST_WORKSPACES:
         problems.append(
-            _table_problem(
+            _problem(
+                _CODE,
                 f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
-                "Split the project.",
                 table.sheet.row(table.header),
+                hint="Split the project.",
             )
         )
         return
@@ -337,10 +343,11 @@ def _rows(
             pairs = _pairs(values.get(key, ""))
             if pairs is None:
                 problems.append(
-                    _table_problem(
+                    _problem(
+                        _CODE,
                         f"{shorten(values[key])} is not a list of pairs",
-                        "Write pairs: ring=canary, region=eu.",
                         source.where(marks[key]),
+                        hint="Write pairs: ring=canary, region=eu.",
                     )
                 )
             elif pairs:
@@ -354,9 +361,10 @@ def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> P
     """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
     if not NAME.fullmatch(name) or name in (TABLE, TOKEN):
         hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-        return _table_problem(f'"{shorten(name)}" cannot be the name of a workspace', hint, where)
+        return _problem(_CODE, f'"{shorten(name)}" cannot be the name of a workspace', where, hint=hint)
     if name in taken:
-        return _table_problem(f'the workspace "{name}" is declared twice', "Give each workspace its own name.", where)
+        hint = "Give each workspace its own name."
+        return _problem(_CODE, f'the workspace "{name}" is declared twice', where, hint=hint)
     return None
 
 
@@ -369,7 +377,3 @@ def _pairs(cell: str) -> dict[str, Json] | None:
             return None
         pairs[key] = value
     return pairs
-
-
-def _table_problem(message: str, hint: str, where: SourceLocation) -> Problem:
-    return Problem(code="project/table", message=message, hint=hint, source=where)

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation, UsageError, shorten
 from lmsconf.manifest.nodes import map_texts
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.support.files import (
     open_nonblocking,
@@ -268,27 +268,26 @@ Token = EnvToken | FileToken | CommandToken
 
 
 def token_source_from(
-    source: Mapping[str, object],
+    source: Mapping[str, Json],
     root: Path,
     environ: Mapping[str, str],
     ask: Ask | None,
-    variables: Mapping[str, str] | None,
+    variables: Mapping[str, str],
 ) -> Token:
     """Return the token source declared in the project file, without reading the token.
 
     variables: name → value of `$(name)` in it. ask: the prompt for a command that is not
     approved yet. Raises LmsconfError for a relative path in LMSCONF_TOKEN_DIRS.
     """
-    values = variables or {}
+    expanded = members(map_texts({**source}, lambda text: expand_pattern(text, variables)))
     if "env" in source:
-        name = expand_pattern(str(source["env"]), values)
+        name = str(expanded["env"])
         return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
     if "file" in source:
         folders = (Path(os.path.realpath(root)), *_token_folders(environ))
-        return FileToken(root / Path(expand_pattern(str(source["file"]), values)).expanduser(), folders)
-    command = source["command"]
-    words = tuple(str(word) for word in command) if isinstance(command, list) else ()
-    return CommandToken(tuple(expand_pattern(word, values) for word in words), root, words, environ, ask)
+        return FileToken(root / Path(str(expanded["file"])).expanduser(), folders)
+    words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
+    return CommandToken(words, root, pattern, environ, ask)
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
@@ -358,16 +357,14 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
     declared = project.mapping_at("workspaces", workspace)
     if workspace == ENV_WORKSPACE or not declared:
         return RequestDestination(dialect=dialect, places=places)
-    path = ("workspaces", workspace)
-    places["url"] = project.places.at(*path, "url")
-    token = cast("Mapping[str, Json] | None", declared.get("token"))
-    if token is not None:
-        # Expanded: a label that a branch changes may choose another variable, file or argument.
-        values = project.pattern_values(workspace)
-        token = cast("dict[str, Json]", map_texts(dict(token), lambda text: expand_pattern(text, values)))
-        places["token"] = places["command"] = project.places.at(*path, "token")
-    programs = tuple(files_of_project((cast("list[str]", token.get("command", [])) if token else []), root))
-    return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
+    # Expanded: a label that a branch changes may choose another variable, file or argument.
+    values = project.pattern_values(workspace)
+    token = map_texts(declared.get("token"), lambda text: expand_pattern(text, values))
+    parts = (("url", "url"), ("token", "token"), ("command", "token"))
+    places |= {part: project.places.at("workspaces", workspace, key) for part, key in parts if key in declared}
+    programs = tuple(files_of_project(cast("list[str]", members(token).get("command", [])), root))
+    sent = cast("Mapping[str, Json] | None", token)
+    return RequestDestination(url=str(declared["url"]), token=sent, dialect=dialect, places=places, programs=programs)
 
 
 def parse_trusted_parts(text: str | None) -> frozenset[str]:

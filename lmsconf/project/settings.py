@@ -20,7 +20,7 @@ from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import SETTLE, VALID_FOR, Policy
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
-from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
+from lmsconf.project.config_reader import SANDBOX, path_problem, read_project_file, sandbox_path, url_problem
 from lmsconf.project.credentials import (
     Ask,
     FileToken,
@@ -76,7 +76,6 @@ def _foreign(folder: Path) -> str | None:
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"
 
 
-_SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -95,7 +94,7 @@ class WorkspaceConfig(Struct, frozen=True, kw_only=True):
     @property
     def embedded(self) -> bool:
         """Whether it is the sandbox in this process, without server and credentials."""
-        return self.url.startswith(_SANDBOX)
+        return self.url.startswith(SANDBOX)
 
 
 class LockSettings(Struct, frozen=True, kw_only=True):
@@ -279,10 +278,10 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
     url = environ.get("LMSCONF_URL")
     if not url:
         return None
-    if wrong := url_problem(url):
-        raise problem_found("project/url", f"LMSCONF_URL: {wrong[0]}", wrong[1])
-    if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
-        raise problem_found("project/outside", f"LMSCONF_URL: {wrong[0]}", wrong[1])
+    checked = (("project/url", url_problem(url)), ("project/outside", path_problem(root, sandbox_path(url))))
+    for code, wrong in checked:
+        if wrong is not None:
+            raise problem_found(code, f"LMSCONF_URL: {wrong[0]}", wrong[1])
     return WorkspaceConfig(
         name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
     )
@@ -333,8 +332,8 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
 
 
 def _database(url: str, root: Path) -> Path | None:
-    path = url.removeprefix(_SANDBOX)
-    return root / path if url.startswith(_SANDBOX) and path else None
+    path = sandbox_path(url)
+    return root / path if path else None
 
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:
