@@ -224,8 +224,8 @@ def apply(
             hint="Collect all shards with lmsconf fleet collect, and apply that folder.",
         )
     applied = read_applied(folder, key)
-    refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
-    waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
+    refuse_fleet_guards(planned, run.project.fleet_guards, consents)
+    waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
     if not auto_approve:
         write_stderr(fleet_headline(FleetReport(index=planned)))
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
@@ -240,7 +240,7 @@ def apply(
         engine=run.engine,
         make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
-        max_failures=run.project.max_failures() if max_failures is None else max_failures,
+        max_failures=run.project.max_failures if max_failures is None else max_failures,
         created_at=run.now,
     )
     output.show(FLEET_VIEWS, FleetReport(index=index))

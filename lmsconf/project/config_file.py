@@ -56,7 +56,22 @@ ENV_WORKSPACE: Final = "env"
 DEFAULT_KEPT_RUNS: Final = 50
 
 
-class ProjectFile(Struct, frozen=True):
+class PlainSettings(Struct, frozen=True, kw_only=True):
+    """Settings of the whole project as the file has them.
+
+    leave_alone   patterns of the addresses that are ignored
+    waves         selectors of the waves in which a fleet is applied
+    max_failures  how many failures a wave may have before the next one
+    fleet_guards  guard → limit of its total over all workspaces of a fleet
+    """
+
+    leave_alone: tuple[str, ...] = ()
+    waves: tuple[str, ...] = ()
+    max_failures: int = 0
+    fleet_guards: Mapping[str, int] = {}
+
+
+class ProjectFile(PlainSettings, frozen=True, kw_only=True):
     """A valid project file: all its workspaces were validated, not only the chosen one.
 
     notes: filled with one note for each expired consent that `consents` meets.
@@ -95,10 +110,6 @@ class ProjectFile(Struct, frozen=True):
             for section, owned in merged.items()
         }
 
-    def leave_alone(self) -> tuple[str, ...]:
-        """Return the patterns of the addresses that are ignored."""
-        return tuple(map(canonical_address_pattern, cast("list[str]", self.body.get("leave_alone", []))))
-
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
         layers = (self.mapping_at(*path).get("guards") for path in _layer_paths(workspace))
@@ -118,18 +129,6 @@ class ProjectFile(Struct, frozen=True):
     def labels(self, workspace: str) -> dict[str, str]:
         """Return the labels of a workspace."""
         return {name: str(value) for name, value in self.mapping_at("workspaces", workspace, "labels").items()}
-
-    def waves(self) -> list[str]:
-        """Return the selectors of the waves in which a fleet is applied."""
-        return [str(text) for text in cast("list[Json]", self.body.get("waves", []))]
-
-    def max_failures(self) -> int:
-        """Return how many failures a wave may have before the next one."""
-        return cast(int, self.body.get("max_failures", 0))
-
-    def fleet_guards(self) -> dict[str, int]:
-        """Return guard → limit of its total over all workspaces of a fleet."""
-        return {name: cast(int, limit) for name, limit in self.mapping_at("fleet_guards").items()}
 
     def pattern_values(self, workspace: str) -> dict[str, str]:
         """Return name → value of `$(name)` in folders and token sources: the workspace's name, and its labels."""

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from msgspec.structs import replace
+from msgspec import convert
+from msgspec.structs import asdict, replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
@@ -29,6 +30,7 @@ from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,
     NO_ZONES,
+    PlainSettings,
     ProjectFile,
     kind_names_by_section,
     parse_until,
@@ -75,7 +77,7 @@ def read_project_file(root: Path) -> ProjectFile:
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += _problems_of_shape(project_validator().validate(body), places) if not problems else []
-        project = ProjectFile(body, places)
+        project = ProjectFile(**asdict(convert(body, PlainSettings)), body=body, places=places)
         problems += _meaning(project, root)
     if shape or problems:
         raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))
@@ -130,8 +132,6 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
         yield from _workspace_problems(project, root, name)
     for path in ((), *(("workspaces", name) for name in names)):
         yield from _layer_problems(project, path)
-    for number, pattern in enumerate(cast("list[str]", project.body.get("leave_alone", []))):
-        yield from _pattern_problems(project, "leave_alone", pattern, ("leave_alone", number))
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
         yield _problem(
@@ -187,8 +187,9 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
                 hint="Add `reason:` with the reason.",
             )
         yield from _date_problems(project, item, at)
-    for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path, "guards").get("protect", []))):
-        yield from _pattern_problems(project, "protect", pattern, (*path, "guards", "protect", number))
+    for key, above in (("protect", (*path, "guards")), ("leave_alone", path)):
+        for number, pattern in enumerate(cast("list[str]", project.mapping_at(*above).get(key, []))):
+            yield from _pattern_problems(project, key, pattern, (*above, key, number))
     owned = project.mapping_at(*path, "ownership")
     for kind in (kind for kind in KINDS.values() if kind.is_person and kind.section in owned):
         yield _problem(

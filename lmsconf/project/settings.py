@@ -19,7 +19,14 @@ from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import SETTLE, VALID_FOR, Policy
-from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import (
+    DEFAULT_KEPT_RUNS,
+    ENV_WORKSPACE,
+    FILE,
+    ProjectFile,
+    canonical_address_pattern,
+    expand_pattern,
+)
 from lmsconf.project.config_reader import SANDBOX, path_problem, read_project_file, sandbox_path, url_problem
 from lmsconf.project.credentials import (
     Ask,
@@ -211,9 +218,9 @@ def settings_of(
         shared={
             "default_workspace": project.body.get("default_workspace"),
             "runs.keep": kept_runs,
-            "waves": cast("list[Json]", project.waves()),
-            "max_failures": project.max_failures(),
-            **{f"fleet_guards.{name}": limit for name, limit in project.fleet_guards().items()},
+            "waves": [*project.waves],
+            "max_failures": project.max_failures,
+            **{f"fleet_guards.{name}": limit for name, limit in project.fleet_guards.items()},
         },
     )
 
@@ -259,7 +266,7 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         workspace=workspace,
         today=today,
         ownership=project.ownership(workspace),
-        leave_alone=project.leave_alone(),
+        leave_alone=tuple(map(canonical_address_pattern, project.leave_alone)),
         guards=project.guards(workspace),
         consents=tuple(project.consents(workspace, today)),
         timezone=project.timezone(),
