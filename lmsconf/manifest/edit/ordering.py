@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, cast
 from msgspec import Struct
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
-from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
+from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit, part_spans
+from lmsconf.manifest.edit.tree_builder import Node, parse_documents
 from lmsconf.manifest.nodes import FOR_EACH, EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -44,7 +44,7 @@ class Permutation(NamedTuple):
 
 def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Permutation]:
     """Yield the permutation that sorts the parts of a node by their keys, unless they are sorted. Raises UnsafeEdit."""
-    spans = list(_spans(buffer, node))
+    spans = list(part_spans(buffer, node))
     if node.flow:
         yield from _in_brackets(buffer, node, spans, keys)
         return
@@ -63,14 +63,6 @@ def reordered(text: str, permutations: Iterable[Permutation]) -> str:
         between = [characters[before[1] : after[0]] for before, after in pairwise(parts)]
         characters[parts[0][0] : parts[-1][1]] = chain.from_iterable(chain(*zip(moved, [*between, []], strict=True)))
     return "".join(characters)
-
-
-def _spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each part: of a key and its value, of an item, of an item with its dash."""
-    at = node.start
-    for start, end in map(part_span, node.parts):
-        yield (buffer.skip_blanks(at) if node.kind == "list" and not node.flow else start), end
-        at = end
 
 
 def _in_brackets(

@@ -210,6 +210,14 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)
 
 
+def part_spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each part: of a key and its value, of an item, of an item with its dash."""
+    at = node.start
+    for start, end in map(part_span, node.parts):
+        yield (buffer.skip_blanks(at) if node.kind == "list" and not node.flow else start), end
+        at = end
+
+
 class BracketPart(Struct, frozen=True):
     """The span of one item, or of one key with its value. comma_end: where the comma after it ends; `end` without."""
 
@@ -232,7 +240,7 @@ def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
     added += map(format_inline, node.added)
     parts = []
-    for start, end in map(part_span, node.parts):
+    for start, end in part_spans(buffer, node):
         after = buffer.skip_blanks(end)
         parts.append(BracketPart(start, end, after + 1 if buffer.text.startswith(",", after) else end))
     kept = [part for at, part in enumerate(parts) if at not in node.removed]
@@ -302,12 +310,9 @@ def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 
 
 def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
-    at = node.start
-    for item in node.items:
-        dash = buffer.skip_blanks(at)
+    for dash, end in part_spans(buffer, node):
         start = buffer.line_start(dash)
-        yield _Row(dash, buffer.comment_above(start, rf" {{{dash - start}}}#"), start, buffer.next_line(item.end))
-        at = item.end
+        yield _Row(dash, buffer.comment_above(start, rf" {{{dash - start}}}#"), start, buffer.next_line(end))
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
@@ -337,8 +342,7 @@ def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
 def _new_items(buffer: TextBuffer, node: Node, beside: _Row) -> Iterator[str]:
     """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
     indent = buffer.text[beside.start : beside.dash]
-    gap = buffer.text[beside.dash + 1 : beside.end]
-    gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
+    gap = buffer.text[beside.dash + 1 : buffer.skip_blanks(beside.dash + 1, lines=False)] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
         line = f"{indent}-{gap}{format_inline(raw, in_brackets=False)}"

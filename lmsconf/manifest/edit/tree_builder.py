@@ -26,7 +26,7 @@ class Node(Struct, eq=False, kw_only=True):
     outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. shared:
     whether an alias repeats it.
     text and scalar: of a scalar, as written and its value. style: its quote or block sign; empty for a plain one.
-    target: the node that an alias repeats.
+    anchor: its name, or that of the node that an alias repeats, which is its target.
     flow: whether a list or mapping has brackets. parts: its items, or its keys each with its value.
     replacement: its new raw value. removed: indexes of parts to remove. added: raw items to append to a list.
     added_keys: raw pairs to append to a mapping. commented: whether the comment above a removed part goes with it.
@@ -114,10 +114,7 @@ class _TreeBuilder(Struct):
             node.target = self.anchors[str(event.anchor)]
             node.target.shared = True
         elif event.anchor is not None:
-            node.anchor = event.anchor
             self.anchors[event.anchor] = node
-        if node.style in ("|", ">"):
-            node.end = node.start + len(self.text[node.start : node.end].rstrip())
         if isinstance(event, yaml.CollectionStartEvent):
             self._add_parts(node)
         return node
@@ -129,10 +126,11 @@ class _TreeBuilder(Struct):
         while not isinstance(event, yaml.AliasEvent) and (prefix := _BEFORE.match(self.text, start)):
             start = prefix.end()
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
+        written = self.text[start : event.end_mark.index].rstrip()  # a block scalar ends after the line break
         return Node(
             kind=_KINDS[event.__class__],
             start=start,
-            end=max(start, event.end_mark.index),
+            end=start + len(written),
             outer=begins.index,
             where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
             inside=parent is not None and (parent.flow or parent.inside),
@@ -141,6 +139,7 @@ class _TreeBuilder(Struct):
             scalar=resolve_scalar(text) if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else text,
             style=getattr(event, "style", None) or "",
             flow=bool(getattr(event, "flow_style", False)),
+            anchor=event.anchor,
         )
 
     def _add_parts(self, node: Node) -> None:

@@ -55,18 +55,19 @@ class YamlEditor:
         return parse_documents(self.name, self._buffer.text)
 
     @cached_property
+    def nodes(self) -> list[Node]:
+        """All nodes, each before its parts."""
+        return [node for root in self.roots for node in node_and_descendants(root)]
+
+    @cached_property
     def nodes_by_place(self) -> dict[tuple[int, int], Node]:
         """Map line and column to the node that begins there: the mapping, where its first key begins there too."""
-        places: dict[tuple[int, int], Node] = {}
-        for root in self.roots:
-            for node in node_and_descendants(root):
-                places.setdefault((node.where.line, node.where.column), node)
-        return places
+        return {(node.where.line, node.where.column): node for node in reversed(self.nodes)}
 
     @property
     def is_changed(self) -> bool:
         """Whether there are pending edits."""
-        return any(node.is_changed for root in self.roots for node in node_and_descendants(root))
+        return any(node.is_changed for node in self.nodes)
 
     def edited_bytes(self) -> bytes:
         """Return the edited file.
@@ -82,7 +83,7 @@ class YamlEditor:
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
-            first = next(node for root in self.roots for node in node_and_descendants(root) if node.is_changed)
+            first = next(node for node in self.nodes if node.is_changed)
             message = "this cannot be edited in place: its meaning would change"
             raise refused_edit(message, first.where)
         return self._mark + text.encode("utf-8")
