@@ -9,7 +9,7 @@ blank lines, is a heading: parts are ordered above and below it, and none moves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -45,14 +45,12 @@ class Permutation(NamedTuple):
 def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Permutation]:
     """Yield the permutation that sorts the parts of a node by their keys, unless they are sorted. Raises UnsafeEdit."""
     spans = list(part_spans(buffer, node))
-    if node.flow:
-        yield from _in_brackets(buffer, node, spans, keys)
-        return
-    parts = [_part(buffer, node, start, end) for start, end in spans]
-    order = [at for group in _groups(buffer, parts) for at in sorted(group, key=keys.__getitem__)]
+    parts = [] if node.flow else [_part(buffer, node, start, end) for start, end in spans]
+    headings = _headings_above(buffer, parts) if parts else [0] * len(spans)
+    order = sorted(range(len(spans)), key=lambda at: (headings[at], keys[at]))
     moved = [at for place, at in enumerate(order) if place != at]
     if moved:
-        yield Permutation(_movable(buffer, node, parts, moved), order)
+        yield Permutation(_movable(buffer, node, parts, moved) if parts else _in_brackets(buffer, node, spans), order)
 
 
 def reordered(text: str, permutations: Iterable[Permutation]) -> str:
@@ -65,16 +63,12 @@ def reordered(text: str, permutations: Iterable[Permutation]) -> str:
     return "".join(characters)
 
 
-def _in_brackets(
-    buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], keys: Sequence[Any]
-) -> Iterator[Permutation]:
-    order = sorted(range(len(spans)), key=keys.__getitem__)
-    if order == list(range(len(spans))):
-        return
+def _in_brackets(buffer: TextBuffer, node: Node, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans that change places within brackets. Raises UnsafeEdit for a comment between them."""
     between = [(before[1], after[0]) for before, after in pairwise([(0, node.start + 1), *spans, (node.end - 1, 0)])]
     if any("#" in buffer.text[start:end] for start, end in between):
         raise UnsafeEdit(node, "a comment stands between brackets")
-    yield Permutation(spans, order)
+    return spans
 
 
 def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
@@ -92,15 +86,10 @@ def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
     return Part(buffer.comment_above(buffer.line_start(start), rf" {{0,{indent}}}{_COMMENT}"), start, end)
 
 
-def _groups(buffer: TextBuffer, parts: Sequence[Part]) -> Iterator[list[int]]:
-    """Yield the indexes of the parts between headings."""
-    group = [0] if parts else []
-    for number, (before, part) in enumerate(pairwise(parts), 1):
-        if buffer.text[before.end : part.comment].strip():
-            yield group
-            group = []
-        group.append(number)
-    yield group
+def _headings_above(buffer: TextBuffer, parts: Sequence[Part]) -> list[int]:
+    """Return the number of headings above each part."""
+    between = (buffer.text[before.end : part.comment] for before, part in pairwise(parts))
+    return list(accumulate((bool(text.strip()) for text in between), initial=0))
 
 
 def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Sequence[int]) -> list[tuple[int, int]]:
