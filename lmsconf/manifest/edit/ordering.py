@@ -12,10 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any, Final, NamedTuple, cast
 
-from msgspec import Struct
-
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit, part_spans
+from lmsconf.manifest.edit.text_edits import Part, TextBuffer, UnsafeEdit, part_spans
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents
 from lmsconf.manifest.nodes import FOR_EACH, EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties
@@ -25,14 +23,6 @@ from lmsconf.model.names import casefold_name
 
 _COMMENT: Final = r"#(?!\s*yaml-language-server:)"
 """Any comment but the one for editors, which stays at the top of its file."""
-
-
-class Part(Struct, frozen=True):
-    """The text of one part, from its comment to the end of its lines; start: of the part without its comment."""
-
-    comment: int
-    start: int
-    end: int
 
 
 class Permutation(NamedTuple):

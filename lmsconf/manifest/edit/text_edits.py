@@ -285,13 +285,12 @@ def _additions(
     return [*comma, buffer.insert_lines(buffer.next_line(last.comma_end), [lines])]
 
 
-class _Row(Struct, frozen=True):
-    """One item of a list: the offset of its dash, and its whole lines from `start` to `end`.
+class Part(Struct, frozen=True):
+    """One part of a block, from the comment lines right above it to the end of its lines.
 
-    comment: where the comment lines right above it begin; `start` if there are none.
+    comment: where those lines begin; where its own first line does if there are none. start: its dash or its key.
     """
 
-    dash: int
     comment: int
     start: int
     end: int
@@ -309,20 +308,20 @@ def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     return splices
 
 
-def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
+def _rows(buffer: TextBuffer, node: Node) -> Iterator[Part]:
     for dash, end in part_spans(buffer, node):
         start = buffer.line_start(dash)
-        yield _Row(dash, buffer.comment_above(start, rf" {{{dash - start}}}#"), start, buffer.next_line(end))
+        yield Part(buffer.comment_above(start, rf" {{{dash - start}}}#"), dash, buffer.next_line(end))
 
 
-def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
+def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
     """Remove one item, with the comment above it if comments in this list are about single items."""
     row = rows[at]
     # A comment above the first item alone may be about the whole list, unless that has one in the line of its key.
     list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment] if rows[0].comment else ""
-    others = any(other.comment < other.start for other in rows[1:])
+    others = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
     is_about_item = at > 0 or len(rows) == 1 or others or re.match(r"\s*[^\s#].*\s#", list_line) is not None
-    start = row.comment if node.commented and is_about_item else row.start
+    start = row.comment if node.commented and is_about_item else buffer.line_start(row.start)
     end = row.end
     is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
     if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
@@ -339,10 +338,10 @@ def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
     return TextEdit(at, at, " []")
 
 
-def _new_items(buffer: TextBuffer, node: Node, beside: _Row) -> Iterator[str]:
+def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
     """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
-    indent = buffer.text[beside.start : beside.dash]
-    gap = buffer.text[beside.dash + 1 : buffer.skip_blanks(beside.dash + 1, lines=False)] or " "
+    indent = buffer.text[buffer.line_start(beside.start) : beside.start]
+    gap = buffer.text[beside.start + 1 : buffer.skip_blanks(beside.start + 1, lines=False)] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
         line = f"{indent}-{gap}{format_inline(raw, in_brackets=False)}"
