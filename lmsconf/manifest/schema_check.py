@@ -207,7 +207,7 @@ def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     """Make a schema reject texts that cannot be names, and a line break at the end of a text with a pattern."""
-    strict: dict[str, Json] = {}
+    strict = {**schema}
     mark: Schema = {NEEDED: True} if NEEDED in schema else {}
     for key, part in schema.items():
         if key in ("oneOf", "anyOf"):
@@ -226,8 +226,6 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
         elif key == "pattern":
             # In Python `$` also matches before a line break at the end of the text.
             strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
-        else:
-            strict[key] = part
     if "type" in schema and "string" in types_of_schema(schema) and names is not None:
         strict["format"] = NAME if names and schema.get("minLength") else _TEXT
     if names and isinstance(schema.get("additionalProperties"), dict):

@@ -151,16 +151,18 @@ def _samples(schema: Schema) -> Iterator[str]:
         values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
         yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
         return
-    types = types_of_schema(schema) - {"null"}
-    if "object" in types:
-        yield mapping_sample(schema)
-    if "array" in types:
-        yield f"a list: [{first_item_sample(item_schemas(schema))}]"
-    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
-    if types & {"integer", "number"}:
-        low, high = schema.get("minimum"), schema.get("maximum")
-        number = TYPE_NAMES["number" if "number" in types else "integer"]
-        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
+    types = types_of_schema(schema)
+    low, high = schema.get("minimum"), schema.get("maximum")
+    limits = "" if low is None else f" from {low} {'on' if high is None else f'to {high}'}"
+    number = "number" if "number" in types else "integer"
+    samples = {
+        "object": mapping_sample(schema),
+        "array": f"a list: [{first_item_sample(item_schemas(schema))}]",
+        "string": TYPE_NAMES["string"],
+        "boolean": TYPE_NAMES["boolean"],
+        number: f"{TYPE_NAMES[number]}{limits}",
+    }
+    yield from (sample for name, sample in samples.items() if name in types)
 
 
 def first_item_sample(items: list[Schema]) -> str:
