@@ -279,7 +279,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
     word, key = shorten(places.written(*finding.path)), finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     may_be_empty = "array" in types_of_branches(branches) and not _filled(finding.schema)
-    is_item, end = isinstance(key, int), _ending_if_optional(finding)
+    is_item, end, is_time = isinstance(key, int), _ending_if_optional(finding), finding.schema.get("x-time")
     nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
     hints = (
         (is_item and not word, "Remove the dash."),
@@ -288,7 +288,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
         (finding.schema.get("const") is True, _only_true(key)),
         (key is None and word, "Remove it."),
         (key is None, "Write its content, or remove it."),
-        (quoted and not finding.schema.get("x-time"), f'Write "{word}" with the quotes if that is the text{end}'),
+        (quoted and not is_time, f'Write "{word}" with the quotes if that is the text{end}'),
         (may_be_empty, f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'),
         (True, f"Give it a value{end}"),
     )
@@ -373,7 +373,8 @@ def _accepted_by(branch: Schema) -> Iterable[str]:
     types = types_of_schema(branch) - {"null"}
     if "enum" in branch:
         return map(str, cast("list[Json]", branch["enum"]))
-    return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types and not (name == "number" and "integer" in types))
+    types -= {"number"} if "integer" in types else set()
+    return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types)
 
 
 _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {

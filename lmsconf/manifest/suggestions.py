@@ -60,8 +60,10 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("manual_groups", "static_groups", "teams"), ("groups",)),
     **dict.fromkeys(("old_name", "old_names", "formerly", "renamed_from", "was"), ("previously",)),
 }
-"""Keys that other systems use, or that are spelled most like a key of opposite meaning → the keys that are meant, of
-which the first one that fits is suggested."""
+"""Keys that other systems use, or that are spelled like one of opposite meaning → the keys that are meant.
+
+Of these, the first one that fits is suggested.
+"""
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
 _HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
@@ -243,7 +245,10 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     schema, side = cast(Schema, known[held]), "exclude" if against else "include"
     has_sides = "include" in all_property_names(branches_of(schema))
     rules = (
-        (has_sides, f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."),
+        (
+            has_sides,
+            f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are.",
+        ),
         (not against, None),
         (types_of_schema(schema) == {"boolean"} and value is True, f"Write {held}: false."),
         ("except" in known, "Write except: […]."),
@@ -291,8 +296,9 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     """
     wanted = types_of_branches(branches)
     if isinstance(value, dict | list):
-        of_parts = _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
-        return of_parts or _described(branches)
+        return (
+            _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
+        ) or _described(branches)
     is_text, text = isinstance(value, str), value if isinstance(value, str) else spelling
     if not text:
         return None
@@ -337,8 +343,9 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
     if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
         return [quote_if_needed(text)]
-    mappings = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
-    texts = {key: branch for key, branch in mappings if not {"const", "enum"} & property_schema(branch, key).keys()}
+    keyed = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
+    fixed = {"const", "enum"}
+    texts = {key: branch for key, branch in keyed if not fixed & property_schema(branch, key).keys()}
     labelled = _ADDRESS.fullmatch(text)
     if labelled:
         key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)

@@ -135,8 +135,18 @@ def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) ->
         (
             (is_colon, '": " inside a text', _quote_or_comma(line[: at[1]]), at),
             *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
-            (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
-            (no_value, "a value is missing here", "Remove the extra comma or bracket, or write the value.", at),
+            (
+                is_key,
+                "this line has no colon",
+                "Write `key: value`, or quote a text of several lines.",
+                start,
+            ),
+            (
+                no_value,
+                "a value is missing here",
+                "Remove the extra comma or bracket, or write the value.",
+                at,
+            ),
             *((is_flow and kind == "mapping", *advice) for advice in _opening(line[: at[1]], char, at)),
             (is_flow, not_closed, _close(end, char, complaint), at),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),

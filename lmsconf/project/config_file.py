@@ -149,14 +149,14 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
         for path in _layer_paths(workspace):
             for at, item in self.items_at(*path, "allow"):
-                guard = next(name for name in GUARDS if name in item)
+                guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
                 number = None if item[guard] == UNKNOWN else item[guard]
-                one = convert({**item, "guard": guard, "number": number, "source": self.places.at(*at)}, Consent)
+                one = convert({**item, "guard": guard, "number": number, "source": source}, Consent)
                 if self._holds("consent", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
-    def _holds(self, kind: str, held: str, one: Consent | LintSetting, today: date, instead: str = "") -> bool:
-        """Whether an entry holds on `today`; append a note if it has expired. instead: what else may be done then."""
+    def _holds(self, kind: str, held: str, one: Consent | LintSetting, today: date, more: str = "") -> bool:
+        """Whether an entry holds on `today`; append a note if it has expired. more: the end of its hint."""
         if one.until is None or today < one.until:
             return True
         self.notes.append(
@@ -164,7 +164,7 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
                 code=f"project/{kind}-expired",
                 message=f"{held} held until {one.until} and is ignored",
                 severity=Severity.NOTE,
-                hint=f"Remove it from the project file{instead}.",
+                hint=f"Remove it from the project file{more}.",
                 source=one.source,
             )
         )

@@ -361,10 +361,16 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
     values = project.pattern_values(workspace)
     token = map_texts(declared.get("token"), lambda text: expand_pattern(text, values))
     parts = (("url", "url"), ("token", "token"), ("command", "token"))
-    places |= {part: project.places.at("workspaces", workspace, key) for part, key in parts if key in declared}
+    path = ("workspaces", workspace)
+    places |= {part: project.places.at(*path, key) for part, key in parts if key in declared}
     programs = tuple(files_of_project(cast("list[str]", members(token).get("command", [])), root))
-    sent = cast("Mapping[str, Json] | None", token)
-    return RequestDestination(url=str(declared["url"]), token=sent, dialect=dialect, places=places, programs=programs)
+    return RequestDestination(
+        url=str(declared["url"]),
+        token=cast("Mapping[str, Json] | None", token),
+        dialect=dialect,
+        places=places,
+        programs=programs,
+    )
 
 
 def parse_trusted_parts(text: str | None) -> frozenset[str]:

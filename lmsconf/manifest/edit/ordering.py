@@ -40,16 +40,20 @@ def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Per
     order = sorted(range(len(spans)), key=lambda at: (headings[at], keys[at]))
     moved = [at for place, at in enumerate(order) if place != at]
     if moved:
-        yield Permutation(_movable(buffer, node, parts, moved) if parts else _in_brackets(buffer, node, spans), order)
+        yield Permutation(
+            _movable(buffer, node, parts, moved) if parts else _in_brackets(buffer, node, spans),
+            order,
+        )
 
 
 def reordered(text: str, permutations: Iterable[Permutation]) -> str:
-    """Return the text with all permutations applied in turn. None changes the length of the text that it is about."""
+    """Return the text with all permutations applied in turn. None changes the length of its text."""
     characters = list(text)
     for parts, order in permutations:
         moved = [characters[start:end] for start, end in (parts[source] for source in order)]
         between = [characters[before[1] : after[0]] for before, after in pairwise(parts)]
-        characters[parts[0][0] : parts[-1][1]] = chain.from_iterable(chain(*zip(moved, [*between, []], strict=True)))
+        texts = chain(*zip(moved, [*between, []], strict=True))
+        characters[parts[0][0] : parts[-1][1]] = chain.from_iterable(texts)
     return "".join(characters)
 
 

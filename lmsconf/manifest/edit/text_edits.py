@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -219,7 +219,7 @@ def part_spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
 
 
 class BracketPart(Struct, frozen=True):
-    """The span of one item, or of one key with its value. comma_end: where the comma after it ends; `end` without."""
+    """The span of an item, or of a key with its value. comma_end: the end of the comma after it, if any."""
 
     start: int
     end: int
@@ -255,8 +255,8 @@ def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
     return buffer.begins_line(part.start) and buffer.ends_line(part.comma_end)
 
 
-def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Collection[int]) -> Iterator[TextEdit]:
-    """Yield the edit for each removed part: it goes with its line, with the comma before it, or with that after it."""
+def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: set[int]) -> Iterator[TextEdit]:
+    """Yield the edit that removes each part: with its line, the comma before it, or the one after it."""
     kept_end = 0
     for at, part in enumerate(parts):
         line_start = buffer.line_start(part.start)
@@ -288,7 +288,7 @@ def _additions(
 class Part(Struct, frozen=True):
     """One part of a block, from the comment lines right above it to the end of its lines.
 
-    comment: where those lines begin; where its own first line does if there are none. start: its dash or its key.
+    comment: where those lines begin, or its own first line if there are none. start: its dash or its key.
     """
 
     comment: int

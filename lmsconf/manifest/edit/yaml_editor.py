@@ -241,7 +241,7 @@ def set_key(entry: Node, key: str, raw: Json) -> None:
 
 
 def set_or_remove_key(entry: Node, key: str, raw: Json, default: Node | None = None) -> None:
-    """Set the value under a key; None removes the key, unless it must override a default. Raises ProblemsFound."""
+    """Set the value under a key; None removes it, unless it overrides a default. Raises ProblemsFound."""
     if raw is None and default is None:
         remove_key(entry, key)
     else:
