@@ -152,16 +152,16 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
                 guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
                 number = None if item[guard] == UNKNOWN else item[guard]
                 one = convert({**item, "guard": guard, "number": number, "source": source}, Consent)
-                if self._holds("consent", f"allow: {guard}: {item[guard]}", one, today):
+                if self._holds("project/consent-expired", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
-    def _holds(self, kind: str, held: str, one: Consent | LintSetting, today: date, more: str = "") -> bool:
+    def _holds(self, code: str, held: str, one: Consent | LintSetting, today: date, more: str = "") -> bool:
         """Whether an entry holds on `today`; append a note if it has expired. more: the end of its hint."""
         if one.until is None or today < one.until:
             return True
         self.notes.append(
             Problem(
-                code=f"project/{kind}-expired",
+                code=code,
                 message=f"{held} held until {one.until} and is ignored",
                 severity=Severity.NOTE,
                 hint=f"Remove it from the project file{more}.",
@@ -187,10 +187,11 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
             for at, item in self.items_at(*path, "lint"):
                 code, source = str(at[-1]), self.places.key(*at)
                 settings[code] = convert({"until": None, **item, "code": code, "source": source}, LintSetting)
+        expired = "project/lint-expired"
         return {
             code: one.level
             for code, one in settings.items()
-            if self._holds("lint", f"lint: {code}: {one.level}", one, today, ", or set a later date")
+            if self._holds(expired, f"lint: {code}: {one.level}", one, today, ", or set a later date")
         }
 
     def timezone(self) -> tzinfo | None:

@@ -171,8 +171,8 @@ def change_list(
         _take(node.get("exclude"), node, extra, comparison_key)
         if all(part.kind == "list" and not part.kept() for part in node.items):
             remove_key(entry, key)
-        return
-    change_items(node, missing, extra, comparison_key)
+    else:
+        change_items(node, missing, extra, comparison_key)
     if key in MAY_NOT_BE_EMPTY:
         remove_emptied_list(entry, key, node)
 
@@ -289,11 +289,10 @@ def _find(node: Node, wanted: Condition) -> int:
         and not item.shared
         and condition_key(unescape_variables(item.value())) == condition_key(wanted)
     ]
-    for system in (wanted.get("system_condition"), None):
-        for at in fit:
-            value = node.items[at].value()
-            if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
-                return at
+    systems = {at: cast(Condition, node.items[at].value()).get("system_condition") for at in fit}
+    for system in (escape_variables(wanted.get("system_condition")), None):
+        if system in systems.values():
+            return next(at for at in fit if systems[at] == system)
     message = f"the condition on {wanted['field']} is not in this list itself"
     raise refused_edit(message, node.where, f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
