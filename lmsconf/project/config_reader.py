@@ -339,7 +339,7 @@ def _rows(
             problems.append(wrong)
             continue
         taken.add(name)
-        body: dict[str, Json] = {"url": values["url"]}
+        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {TOKEN: token})}
         for key in _PAIRS:
             pairs = _pairs(values.get(key, ""))
             if pairs is None:
@@ -353,8 +353,6 @@ def _rows(
                 )
             elif pairs:
                 body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
-        if token is not None:
-            body[TOKEN] = token
         yield name, source.mapping(body, marks)
 
 

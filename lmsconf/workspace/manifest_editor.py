@@ -104,8 +104,9 @@ class ManifestEditor(Struct):
         if (reason := findings[0].reason) is not None:
             raise refused_edit(f"an entry about another resource says so: {reason}", source, "Change that entry.")
         if findings[0].state is DriftState.UNDECLARED:
+            node, items = self._node(source), KINDS[findings[0].address.kind].entry_items
             for finding in findings:
-                self._drop_absent(finding, source)
+                _remove_declaration(items, node if items is None else find_absent_item(items, node, finding))
         else:
             self._refuse_part(findings, source)
             self._take_over(findings[0], source)
@@ -138,11 +139,6 @@ class ManifestEditor(Struct):
             raise refused_edit("it is not written out here", source)
         refuse_shared(node)
         return node
-
-    def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
-        """Remove the entry of a live resource from `absent`."""
-        node, items = self._node(source), KINDS[finding.address.kind].entry_items
-        _remove_declaration(items, node if items is None else find_absent_item(items, node, finding))
 
     def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
         if finding.state is DriftState.RENAMED and finding.live is None:
