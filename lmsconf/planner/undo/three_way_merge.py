@@ -1,33 +1,35 @@
 """The workspace before a run, as the run made it, and as it is now, and which value of the three undoes the run.
 
-All have the names that resources and their parts have after the undo, so that a rename is no difference.
+All have the names of live resources and their parts, so that a rename is no difference.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from typing import Any, Final, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.exported_entries import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import USER, Kind, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind, required_keys, row_type_of
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.kept_state import field_form
 from lmsconf.planner.undo.undone_run import (
     MARK,
-    NameClaim,
     RunToUndo,
     map_references,
     renamed_parts,
@@ -36,111 +38,58 @@ from lmsconf.planner.undo.undone_run import (
 )
 
 Body = dict[str, Json]
-
-
 Names = dict[tuple[str, ...], str]
-"""(kind, name), and (kind, name, name of a part) → the name after the undo."""
+"""(kind, name), and (kind, name, name of a part) → another name."""
 
 
 class Times:
-    """The three states of the resources of a run, with the names that they have after the undo."""
+    """The three states of the resources of a run: before it, as it made them, and live, with the names of live ones.
 
-    def __init__(
-        self,
-        run: RunToUndo,
-        snapshot: Snapshot,
-        policy: Policy,
-        api_spec: ApiSpec,
-    ) -> None:
+    What is not live has a name with MARK.
+    """
+
+    def __init__(self, run: RunToUndo, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> None:
         self.run = run
-        self.before = named_context(run.before, policy, api_spec)
-        self.live = named_context(snapshot, policy, api_spec)
+        self.before, self.live = (named_context(one, policy, api_spec) for one in (run.before, snapshot))
         self._rows = {
             (name, planning is self.live): {row.id: row for row in planning.snapshot.rows(row_type_of(kind))}
             for name, kind in KINDS.items()
             for planning in (self.before, self.live)
         }
-        self._names: dict[tuple[str, str], str] = {}
-        self._parts: dict[str, str] = {}
-        self._then, self._made, self._now = Names(), Names(), Names()
+        self._then, self._made = Names(), Names()
+        changed = {(change.address.kind, change.id): change for change in run.plan.changes}
+        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
+            for row in self.rows(kind, live=False).values():
+                self._add_before(kind, row, changed.get((kind.name, row.id)))
+        for change in run.plan.changes:
+            kind = KINDS[change.address.kind]
+            if change.action is Action.CREATE and not kind.is_relation:
+                self._made[kind.name, change.address.name] = self.live_name(
+                    kind, self.created_row(kind, change), change.address.name
+                )
 
-    def rename(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> None:
-        """Set the names after the undo of these changes, which gives the names of these claims back."""
-        self._parts = {id: name for change in changes for id, name in self._parts_back(change)}
-        given = dict(self._declared(changes)) | {(claim.kind.name, claim.id): claim.name for claim in claims}
-        claimed = {(kind, name) for (kind, _), name in given.items()}
-        self._now = Names()
-        for kind, row in self._named_rows(live=True):
-            name = kind.normalize_name(row.name)
-            # What has a name that is declared is deleted, or a twin of the resource that is meant.
-            after = name + MARK if (kind.name, name) in claimed else name
-            self._names[kind.name, row.id] = after = given.get((kind.name, row.id), after)
-            self._parts = {part.id: normalize_name(part.name) for part in parts_of(row)} | self._parts
-            self._now |= _entries(kind, shown_name(kind, self.live, row), after, self._parts_now(row))
-        self._then, self._made = Names(), Names(self._now)
-        changed = {(change.address.kind, change.id): change for change in self.run.plan.changes}
-        again = {(claim.kind.name, claim.change.id): claim.name for claim in claims if claim.id is None}
-        for kind, row in self._named_rows(live=False):
-            self._add_before(kind, row, changed.get((kind.name, row.id)), again.get((kind.name, row.id)))
-        for change in self.run.plan.changes:
-            id = self.run.created_id(change) if change.action is Action.CREATE else None
-            if id is not None:
-                kind, name = KINDS[change.address.kind], change.address.name
-                after = self._names.get((kind.name, id), MARK + name)
-                self._made |= _entries(kind, name, after, self._parts_now(self.row_now(kind, id)))
-
-    def _add_before(self, kind: Kind, row: Any, change: Change | None, again: str | None) -> None:
-        """Add the names that a resource had before the run and with it. again: its name if it is created again."""
+    def _add_before(self, kind: Kind, row: Any, change: Change | None) -> None:
+        """Add the live names of a resource and of its parts, by those before the run and by those with it."""
         is_deleted = change is not None and change.action is Action.DELETE
         id: str | None = row.id
         if change is not None and is_deleted:
             # A service may give the id of what was deleted to what is created.
             id = self.recreated_id(kind, change) or (None if self.run.is_whole(change) else row.id)
-        name = shown_name(kind, self.before, row)
-        after = self._names.get((kind.name, str(id))) or again or MARK + name
-        parts = {normalize_name(part.name): part.id for part in parts_of(row)}
-        now = {part: self._parts.get(one, part) if id == row.id else part for part, one in parts.items()}
-        self._then |= _entries(kind, name, after, now)
+        live, name = self.row_now(kind, id), shown_name(kind, self.before, row)
+        after, there = self.live_name(kind, live, name), {part.id: part.name for part in parts_of(live)}
+        parts = {
+            normalize_name(part.name): normalize_name(there.get(part.id, part.name) if id == row.id else part.name)
+            for part in parts_of(row)
+        }
+        self._then |= named_parts(kind, name, after, parts)
         if not is_deleted:
             renames = dict(renamed_parts(kind, change))
-            made = {renames.get(part, part): new for part, new in now.items()}
-            self._made |= _entries(kind, renamed_to(kind, change) or name, after, made)
+            made = {renames.get(part, part): new for part, new in parts.items()}
+            self._made |= named_parts(kind, renamed_to(kind, change) or name, after, made)
 
-    def _declared(self, changes: Iterable[Change]) -> Iterator[tuple[tuple[str, str | None], str]]:
-        """Yield the kind, id and name of each live resource that the run changed."""
-        for change in changes:
-            kind = KINDS[change.address.kind]
-            if (row := self.row_now(kind, change.id)) is not None:
-                yield (kind.name, change.id), kind.normalize_name(row.name)
-
-    def _parts_back(self, change: Change) -> Iterator[tuple[str, str]]:
-        """Yield the id and the earlier name of each live part that has the name that a change gave it."""
-        kind = KINDS[change.address.kind]
-        renames = dict(renamed_parts(kind, change))
-        before = {part.id: normalize_name(part.name) for part in parts_of(self.row_before(kind, change.id))}
-        for part in parts_of(self.row_now(kind, change.id)):
-            was = before.get(part.id)
-            if was is not None and renames.get(was) == normalize_name(part.name):
-                yield part.id, was
-
-    def _parts_now(self, row: Any) -> dict[str, str]:
-        return {normalize_name(part.name): self._parts[part.id] for part in parts_of(row)}
-
-    def _named_rows(self, *, live: bool) -> Iterator[tuple[Kind, Any]]:
-        for kind in KINDS.values():
-            yield from ((kind, row) for row in self.rows(kind, live=live).values() if not kind.is_relation)
-
-    def name_after(self, kind: Kind, id: str | None) -> str:
-        """Return the name that a live resource has after the undo."""
-        return self._names[kind.name, str(id)]
-
-    def part_after(self, id: str) -> str:
-        """Return the name that a part of a live resource has after the undo."""
-        return self._parts[id]
-
-    def is_person(self, email: str) -> bool:
-        """Whether an e-mail is that of a live person."""
-        return any(self.name_after(KINDS[USER], id) == email for id in self.rows(KINDS[USER], live=True))
+    def live_name(self, kind: Kind, live: Any, name: str) -> str:
+        """Return the name of a live resource; with MARK the earlier one of what is not live."""
+        return MARK + kind.normalize_name(name) if live is None else shown_name(kind, self.live, live)
 
     def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
@@ -156,28 +105,52 @@ class Times:
 
     def entry_before(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return an entry in which resources have the names of before the run."""
-        return self._renamed(kind, body, self._then)
+        return with_names(kind, body, self._then)
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
-        return self._renamed(kind, _body(kind, self.live, row), self._now)
+        return _body(kind, self.live, row)
 
     def body_made(self, change: Change, form: Json) -> Body:
         """Return a form in which resources have the names that the run gave them."""
-        return self._renamed(KINDS[change.address.kind], members(form), self._made)
-
-    def _renamed(self, kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
-        def name_after(of: str, name: str) -> str:
-            return names.get((of, KINDS[of].normalize_name(name)), name)
-
-        def part_after(of: str, owner: str, part: str) -> str:
-            return names.get((of, KINDS[of].normalize_name(owner), normalize_name(part)), part)
-
-        return map_references(kind, body, name_after, part_after)
+        return with_names(KINDS[change.address.kind], members(form), self._made)
 
     def rows(self, kind: Kind, *, live: bool) -> Mapping[str, Any]:
         """Return the resources of a kind by id, live ones or those of before the run."""
         return self._rows[kind.name, live]
+
+    def created_row(self, kind: Kind, change: Change) -> Any:
+        """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
+        id = self.run.created_id(change)
+        if id is not None:
+            return self.row_now(kind, id)
+        new = [row for row in self.named(kind, change.address.name) if self.row_before(kind, row.id) is None]
+        return new[0] if len(new) == 1 else None
+
+    def named(self, kind: Kind, name: str) -> list[Any]:
+        """Return the live resources of a kind that have a name."""
+        return [row for _, row in self._by_name.get((kind.name, name), ())]
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], Sequence[tuple[Kind, Any]]]:
+        kinds = [kind for kind in KINDS.values() if not kind.is_relation]
+        rows = [(kind, row) for kind in kinds for row in self.rows(kind, live=True).values()]
+        return grouped(rows, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
+
+    def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
+        """Return the live relation between the same resources."""
+        keys = required_keys(kind)
+        for row, live in self._relations.get(_relation_key(body), ()):
+            if all(alike(body.get(key), live.get(key)) for key in keys):
+                return row
+        return None
+
+    @cached_property
+    def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
+        """The live assignments with their states, by what they relate."""
+        kind = KINDS[CONTENT_TARGET]
+        live = ((row, self.body_now(kind, row)) for row in self.rows(kind, live=True).values())
+        return grouped(live, lambda one: _relation_key(one[1]))
 
     def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:
         """Return the live id of a deleted resource that an earlier undo of the run has created again."""
@@ -189,19 +162,36 @@ class Times:
         id = self.run.recreated.get(at)
         if id is not None and self.row_now(kind, id) is not None:
             return id
-        if at not in self.run.unsure:
-            return None
-        ids = [row.id for row in self.rows(kind, live=True).values() if kind.normalize_name(row.name) == name]
-        if len(ids) != 1:
+        named = self.named(kind, name) if at in self.run.unsure else []
+        if len(named) != 1:
             return None
         # A service may give the id of what was deleted to what is created.
-        is_free = ids[0] == change.id and self.run.is_whole(change)
-        return ids[0] if is_free or self.row_before(kind, ids[0]) is None else None
+        [id] = [one.id for one in named]
+        is_free = id == change.id and self.run.is_whole(change)
+        return id if is_free or self.row_before(kind, id) is None else None
 
 
-def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
-    name = kind.normalize_name(name)
-    return {(kind.name, name): after, **{(kind.name, name, part): new for part, new in parts.items()}}
+def _relation_key(body: Mapping[str, Json]) -> str:
+    content = body.get("content")
+    return json.dumps([content["name"] if isinstance(content, dict) else content, body.get("assign_to")])
+
+
+def with_names(kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
+    """Return an entry in which resources and parts have other names."""
+
+    def renamed(of: str, name: str) -> str:
+        return names.get((of, KINDS[of].normalize_name(name)), name)
+
+    def renamed_part(of: str, owner: str, part: str) -> str:
+        return names.get((of, KINDS[of].normalize_name(owner), normalize_name(part)), part)
+
+    return map_references(kind, body, renamed, renamed_part)
+
+
+def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
+    """Return another name of a resource, and those of its parts, by its name."""
+    at = (kind.name, kind.normalize_name(name))
+    return {at: after, **{(*at, part): new for part, new in parts.items()}}
 
 
 def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
@@ -231,14 +221,23 @@ def alike(wanted: Json, live: Json) -> bool:
         return live.get("name") == wanted
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(alike(value, live.get(key)) for key, value in wanted.items())
+    if is_text_list(wanted) and is_text_list(live):
+        return Counter(wanted) == Counter(live)
     if isinstance(wanted, list) and isinstance(live, list):
-        return _same_items(wanted, live)
+        every = product(enumerate(wanted), enumerate(live))
+        pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
+        return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
     return wanted == live or (not wanted and not live)
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two values have all in common."""
+    return alike(one, other) and alike(other, one)
 
 
 def restores(before: Json, after: Json, live: Json) -> bool | None:
     """Whether a key that is one value gets its earlier value again: False if it has it, None if others changed it."""
-    if alike(before, live) and alike(live, before):
+    if same(before, live):
         return False
     return True if alike(after, live) else None
 
@@ -250,26 +249,8 @@ def restored_items(before: list[Json], after: list[Json], live: list[Json]) -> l
     return [item for item in live if item not in added] + [item for item in removed if item not in live]
 
 
-def is_text_list(value: Json) -> bool:
+def is_text_list(value: Json) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def differing_keys(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[str]:
-    """Return the keys of two mappings that differ, in order."""
-    both = ((key, before.get(key), after.get(key)) for key in dict.fromkeys((*before, *after)))
-    return [key for key, one, other in both if not (alike(one, other) and alike(other, one))]
-
-
-def _same_items(wanted: list[Json], live: list[Json]) -> bool:
-    if is_text_list(wanted) and is_text_list(live):
-        return Counter(map(str, wanted)) == Counter(map(str, live))
-    left = list(live)
-    for item in wanted:
-        match = next((number for number, other in enumerate(left) if alike(item, other)), None)
-        if match is None:
-            return False
-        left.pop(match)
-    return not left
 
 
 def items_of(sides: Json, part: str) -> list[Json]:

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, required_keys
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Change
-from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
+from lmsconf.model.plan import Action, Change
+from lmsconf.planner.undo.kept_state import answered_since, archived_instead, lost_answer_entries, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,
     Body,
+    Names,
     Times,
     alike,
-    differing_keys,
     is_text_list,
     items_of,
     restored_items,
     restores,
+    same,
+    with_names,
 )
-from lmsconf.planner.undo.undone_run import MARK, renamed_parts
+from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
@@ -44,230 +44,257 @@ ALL: Final = ""
 """The key of a conflict about a whole resource."""
 
 
-class LeftAlone:
-    """What an undo leaves alone: the warnings about it, and the changes of which nothing is undone."""
+class LeftAlone(Struct, frozen=True, kw_only=True):
+    """What an undo leaves alone of a change. key: ALL for the whole resource.
 
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.whole: set[Address] = set()
+    values: of what others have changed since, the value before the run, as the run made it, and now; else None.
+    """
 
-    def add(self, change: Change, key: str, reason: str, hint: str | None = None) -> None:
-        """Leave a key of a change alone, or all of it, for a reason. key: ALL for the whole resource."""
-        if key == ALL:
-            self.whole.add(change.address)
-        address = str(change.address)
-        warning = Problem(
-            code=CONFLICT, message=f"{address}: {reason}", hint=hint, severity=Severity.WARNING, address=address
-        )
-        self.problems.append(warning)
+    change: Change
+    key: str
+    reason: str
+    values: tuple[Json, Json, Json] | None = None
 
-    def add_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
-        """Leave alone what others have changed since: the value before the run, as the run made it, and now."""
-        was, run, now = map(_shown, (before, made, live))
-        hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
-        self.add(change, key, f"{key or 'it'} has changed since the run, and is left alone", hint)
+    @property
+    def is_of_name(self) -> bool:
+        """Whether it is the name of a resource that the run renamed."""
+        return self.key == KINDS[self.change.address.kind].name_key and self.change.before is not None
+
+    def warning(self, names: Names) -> Problem:
+        """Return the conflict to show. names: those that live resources have after the undo."""
+        address, hint = str(self.change.address), None
+        if self.values is not None:
+            was, run, now = (self._shown(value, names) for value in self.values)
+            hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
+        message = f"{address}: {self.reason}"
+        return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=address)
+
+    def _shown(self, value: Json, names: Names) -> str:
+        """Return a value for people to read, also of what is not there."""
+        if value is None or value == []:
+            return "nothing"
+        body = members(value) if self.key == ALL else {self.key: value}
+        named = with_names(KINDS[self.change.address.kind], body, names)
+        value = named if self.key == ALL else named[self.key]
+        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+        whole = whole.replace(MARK, "")
+        return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
 
 
-def _shown(value: Json) -> str:
-    """Return a value for people to read, also of what is not there."""
-    if value is None or value == []:
-        return "nothing"
-    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-    whole = whole.replace(MARK, "")
-    return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
+class Draft(Struct, kw_only=True, eq=False):
+    """An entry that undoes a change. body: its keys beside name and id, with the names of live resources.
 
-
-class Draft(Struct, kw_only=True):
-    """An entry that undoes a change. body: its keys beside name and id. parts: those of a live resource, whole.
-
-    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has.
+    row: the live resource; None for one to create. name: the name that it is to take; None: the one it has.
+    parts: the name of each live part → the one that it is to have.
     """
 
     change: Change
     kind: Kind
-    id: RemoteId | None
+    row: Any = None
     name: str | None = None
     body: Body = field(default_factory=dict)
+    parts: Mapping[str, str] = {}
     absent: bool = False
+
+    @property
+    def id(self) -> RemoteId | None:
+        """The id of the live resource; None if it is to be created."""
+        return None if self.row is None else self.row.id
 
 
 class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left: what the drafts leave alone. deleted_fields: the names of those that the undo deletes.
+    left, left_values: what the drafts leave alone: first names and what they keep from being undone, then values.
     """
 
     def __init__(self, times: Times) -> None:
         self._times = times
+        self.drafts: list[Draft] = []
+        self.left: list[LeftAlone] = []
+        self.left_values: list[LeftAlone] = []
         self.there_again: set[Address] = set()
-        self.left = LeftAlone()
-        self.deleted_fields: frozenset[str] = frozenset()
+        self._deleted_fields: set[str] = set()
 
-    def undo_creation(self, change: Change) -> Draft | None:
-        """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
-        times, kind = self._times, KINDS[change.address.kind]
+    def undo(self, changes: Iterable[Change]) -> None:
+        """Draft the undo of changes."""
+        for change in sorted(changes, key=lambda change: change.action is not Action.CREATE):
+            kind = KINDS[change.address.kind]
+            if change.action is Action.CREATE:
+                self._undo_creation(kind, change)
+            elif kind.is_relation:
+                self._undo_relation(kind, change)
+            elif change.action is Action.DELETE:
+                self._undo_deletion(kind, change)
+            else:
+                self._undo_update(kind, change)
+        # Names are told first, because values refer to them.
+        drafted, self.left = self.left, [one for one in self.left if one.is_of_name]
+        self.left_values = [one for one in drafted if not one.is_of_name]
+        self._leave_taken_names()
+        self._give_answers_back()
+
+    def leave(self, change: Change, key: str, reason: str) -> None:
+        """Leave a key of a change alone, or all of it, for a reason."""
+        self.left.append(LeftAlone(change=change, key=key, reason=reason))
+
+    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+        """Leave alone what others have changed since: the value before the run, as the run made it, and now."""
+        reason = f"{key or 'it'} has changed since the run, and is left alone"
+        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=(before, made, live)))
+
+    def _undo_creation(self, kind: Kind, change: Change) -> None:
+        """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
+        times = self._times
         made = times.body_made(change, change.after)
-        row = self._related_row(kind, made) if kind.is_relation else self._created_row(kind, change, made)
+        row = times.related_row(kind, made) if kind.is_relation else times.created_row(kind, change)
         if row is None:
-            return None
+            return
         live = times.body_now(kind, row)
-        other = archived_instead(change) if kind.is_person else None
+        other = archived_instead(change) if kind.is_person else {}
         for key, value in made.items():
-            if not self._is_as_made(change, key, value, live.get(key), other):
-                self.left.add_changed(change, key, None, value, live.get(key))
-                return None
+            is_undone = key in other and alike(other[key], live.get(key))
+            if not is_undone and not self._is_as_made(change, key, value, live.get(key)):
+                self._leave_changed(change, key, None, value, live.get(key))
+                return
         reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
             reason = answered_since(times.live, row, times.run.plan)
+            self._deleted_fields.add(shown_name(kind, times.live, row))
         if reason is not None:
-            self.left.add(change, ALL, f"it is not deleted: {reason}")
-            return None
-        if other is not None:
-            return Draft(change=change, kind=kind, id=row.id, body=dict(other))
-        if kind.is_relation:
-            keys = {key: made[key] for key in required_keys(kind)}
-            return Draft(change=change, kind=kind, id=None, body=keys, absent=True)
-        return Draft(change=change, kind=kind, id=row.id, absent=True)
+            self.leave(change, ALL, f"it is not deleted: {reason}")
+            return
+        body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
+        self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
 
-    def _is_as_made(self, change: Change, key: str, made: Json, live: Json, other: Mapping[str, Json] | None) -> bool:
+    def _is_as_made(self, change: Change, key: str, made: Json, live: Json) -> bool:
         """Whether a key of a created resource is as the run made it, as far as it came."""
-        if alike(made, live) or (other is not None and key in other and alike(other[key], live)):
-            return True
         run = self._times.run
-        if run.is_whole(change):
-            return False
-        parts = made if isinstance(made, dict) and made.keys() == {INCLUDE, EXCLUDE} else None
-        wanted = made if parts is None else parts[INCLUDE]
-        if not isinstance(wanted, list) or not isinstance(live, list):
+        if alike(made, live) or run.is_whole(change):
+            return alike(made, live)
+        if not isinstance(live, list):
             return not live
-        unwanted = [item for item in live if item not in wanted] if parts is None else items_of(parts, EXCLUDE)
-        late: Body = {key: [*sorted(run.unsure_people(change, key))]}
-        people = self._times.body_made(change, late)[key]
-        unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
-        differing = [item for item in wanted if item not in live] + [item for item in unwanted if item in live]
-        return all(one in unsure for one in differing)
+        parts = made
+        if isinstance(made, list):
+            parts = {INCLUDE: made, EXCLUDE: [item for item in live if item not in made]}
+        late = items_of(self._times.body_made(change, {key: [*run.texts(change, key, unsure=True)]}), key)
+        missing = [item for item in items_of(parts, INCLUDE) if item not in live]
+        return all(item in late for item in (*missing, *(one for one in items_of(parts, EXCLUDE) if one in live)))
 
-    def _created_row(self, kind: Kind, change: Change, made: Body) -> Any:
-        """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
-        times = self._times
-        id = times.run.created_id(change)
-        if id is not None:
-            return times.row_now(kind, id)
-        live, name = times.rows(kind, live=True).values(), change.address.name
-        rows = [row for row in live if kind.normalize_name(row.name) == name]
-        new = [row for row in rows if times.row_before(kind, row.id) is None]
-        return new[0] if len(new) == 1 else None
+    def _undo_relation(self, kind: Kind, change: Change) -> None:
+        """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
+        times, is_gone = self._times, change.action is Action.DELETE
+        what = "created again" if is_gone else "changed back"
+        then = times.row_before(kind, change.id)
+        if then is None:
+            self.leave(change, ALL, f"it is not {what}: what it was is not recorded")
+            return
+        before = times.body_before(kind, then)
+        if _is_unresolved(kind, before):
+            self.leave(change, ALL, f"it is not {what}: what it was for is not recorded")
+            return
+        row = times.related_row(kind, before)
+        is_gone = is_gone or (row is None and times.run.has_only_deleted(change))
+        made, live = (
+            None if is_gone else times.body_made(change, change.after),
+            times.body_now(kind, row) if row else None,
+        )
+        before = _without_nulls(before) if is_gone else before
+        is_restored = row is None or restores(before, made, live)
+        if row is None and not is_gone:
+            self.leave(change, ALL, "it is not changed back: it is not live any more")
+        elif is_restored:
+            self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
+        elif is_restored is None:
+            self._leave_changed(change, ALL, before, made, live)
+        elif is_gone:
+            self.there_again.add(change.address)
 
-    def _related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
-        """Return the live relation between the same resources."""
-        for row, live in self._relations.get(_relation_key(kind, body), ()):
-            if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
-                return row
-        return None
-
-    def undo_deletion(self, change: Change) -> Draft | None:
-        """Return the entry that creates again what the run deleted; None if it was not deleted, or is there again."""
-        times, kind = self._times, KINDS[change.address.kind]
+    def _undo_deletion(self, kind: Kind, change: Change) -> None:
+        """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
+        times, run = self._times, self._times.run
         row = times.row_before(kind, change.id)
         if row is None:
-            self.left.add(change, ALL, "it is not created again: what it was is not recorded")
-            return None
-        if not times.run.is_whole(change) and times.row_now(kind, change.id) is not None:
-            return None
-        body = _without_nulls(times.body_before(kind, row))
-        if kind.is_relation:
-            return self._relation_again(change, kind, body)
-        name = kind.normalize_name(str(body.pop(kind.name_key)))
-        people = self._without_missing(change, body)
+            self.leave(change, ALL, "it is not created again: what it was is not recorded")
+            return
         id = times.recreated_id(kind, change)
-        if id is None:
-            return Draft(change=change, kind=kind, id=None, name=name, body=people)
-        self.there_again.add(change.address)
-        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if key in _LISTS and value}
-        return Draft(change=change, kind=kind, id=id, body=lists)
-
-    def _relation_again(self, change: Change, kind: Kind, body: Body) -> Draft | None:
-        if _is_unresolved(kind, body):
-            self.left.add(change, ALL, "it is not created again: what it was for is not recorded")
-            return None
-        row = self._related_row(kind, body)
-        if row is None:
-            return Draft(change=change, kind=kind, id=None, body=body)
-        live = self._times.body_now(kind, row)
-        if all(alike(value, live.get(key)) for key, value in body.items()):
+        if id is None and (
+            change.address in run.recreated or not (run.is_whole(change) or times.row_now(kind, change.id) is None)
+        ):
+            return
+        body = _without_nulls(times.body_before(kind, row))
+        name = kind.normalize_name(str(body.pop(kind.name_key)))
+        body = self._without_missing(change, body)
+        draft = Draft(change=change, kind=kind, name=name, body=body)
+        if id is not None:
             self.there_again.add(change.address)
-        else:
-            self.left.add_changed(change, ALL, body, None, live)
-        return None
+            lists: Body = {key: {INCLUDE: value} for key, value in body.items() if key in _LISTS and value}
+            draft = Draft(change=change, kind=kind, row=times.row_now(kind, id), body=lists)
+        self.drafts.append(draft)
 
-    def undo_update(self, change: Change, name: str | None) -> Draft | None:
-        """Return the entry that gives the keys that the run changed their earlier values. name: its earlier name."""
-        times, kind = self._times, KINDS[change.address.kind]
+    def _undo_update(self, kind: Kind, change: Change) -> None:
+        """Draft the keys that the run changed with their earlier values."""
+        times = self._times
         row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
-        if row is None and then is not None and kind.is_relation and times.run.has_only_deleted(change):
-            return self._relation_again(change, kind, _without_nulls(times.body_before(kind, then)))
-        if row is None or then is None or change.id is None:
-            self.left.add(change, ALL, "it is not changed back: it is not live any more")
-            return None
-        before, live = times.body_before(kind, then), times.body_now(kind, row)
-        draft = Draft(change=change, kind=kind, id=change.id, name=name)
-        if kind.is_relation:
-            if _is_unresolved(kind, before):
-                self.left.add(change, ALL, "it is not changed back: what it was for is not recorded")
-                return None
-            made = times.body_made(change, change.after)
-            return replace(draft, body=before) if self._is_restored(draft, ALL, before, made, live) else None
-        declared, wanted = members(change.before), members(change.after)
-        changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
-        for key in changed:
-            if key == kind.name_key:
-                continue
+        if row is None or then is None:
+            self.leave(change, ALL, "it is not changed back: it is not live any more")
+            return
+        draft = Draft(change=change, kind=kind, row=row)
+        before = {**members(change.before), **times.body_before(kind, then)}
+        made, live = times.body_made(change, change.after), times.body_now(kind, row)
+        for key in dict.fromkeys(one.path.partition(".")[0] for one in change.fields):
             if key == kind.parts_key:
                 self._parts(draft, then, row)
             elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
-                made = times.body_made(change, {key: wanted.get(key)})
-                self._value(draft, key, before.get(key, declared.get(key)), made.get(key), live.get(key))
-        return draft if draft.body or name is not None else None
+                draft.body |= self._earlier(draft, [key], (before, made, live))
+        if kind.name_key in draft.body:
+            draft.name = str(draft.body.pop(kind.name_key))
+        self.drafts.append(draft)
 
-    def _value(self, draft: Draft, key: str, before: Json, made: Json, live: Json) -> None:
-        """Add the earlier value of a key, or of each key below it that the run changed."""
-        if isinstance(made, dict) and not isinstance(before, list):
-            earlier, now = members(before), members(live)
-            values: Body = {}
-            for part in (one for one in made if one in differing_keys(earlier, made)):
-                values |= self._part_value(draft, key, part, earlier.get(part), made[part], now.get(part))
-            if values:
-                draft.body[key] = values
-        elif self._is_restored(draft, key, before, made, live):
-            draft.body[key] = before
+    def _earlier(self, draft: Draft, keys: Iterable[str], states: Sequence[Body], of: str | None = None) -> Body:
+        """Return the earlier values of keys, or of those below the key `of`, as far as they are given back.
 
-    def _part_value(self, draft: Draft, key: str, part: str, before: Json, made: Json, live: Json) -> Body:
-        if key == "answers" and part in self.deleted_fields and not before:
-            # The deletion of a field empties the answers to it.
-            return {}
-        if isinstance(made, list) and is_text_list(made) and is_text_list(before or []) and is_text_list(live or []):
-            then, now = (value if isinstance(value, list) else [] for value in (before, live))
-            items = restored_items(then, made, now)
-            return {} if alike(items, now) else {part: items}
-        return {part: before} if self._is_restored(draft, key, before, made, live, part) else {}
+        states: before the run, as it made them, and live.
+        """
+        out: Body = {}
+        for key in keys:
+            was, new, now = (state.get(key) for state in states)
+            if isinstance(new, dict) and not isinstance(was, list):
+                changed = [part for part in new if not same(members(was).get(part), new[part])]
+                parts = self._earlier(draft, changed, [members(was), new, members(now)], key)
+                if parts:
+                    out[key] = parts
+            elif of is not None and isinstance(new, list) and all(is_text_list(one or []) for one in (was, new, now)):
+                items = restored_items(*(items_of(state, key) for state in states))
+                if not alike(items, now):
+                    out[key] = items
+            elif self._is_restored(draft, of or key, was, new, now, None if of is None else key):
+                out[key] = was
+        return out
 
     def _is_restored(
         self, draft: Draft, key: str, before: Json, made: Json, live: Json, part: str | None = None
     ) -> bool:
         """Whether the earlier value of a key, or of a part of it, is given back; tell why it is not."""
+        if key == draft.kind.name_key and live in self._times.run.texts(draft.change):
+            # The temporary name of a circle of renames.
+            made = live
         is_restored = restores(before, made, live)
+        if part in self._deleted_fields and key == "answers" and not before:
+            # The deletion of a field empties the answers to it.
+            return False
         if is_restored is None:
             values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
-            self.left.add_changed(draft.change, key, *values)
+            self._leave_changed(draft.change, key, *values)
         if not is_restored:
             return False
         reason = self._not_restorable(draft, key, before, part)
         if reason is not None:
             what = key if part is None else f"a part of {key}"
-            self.left.add(draft.change, key, f"{what} is left as it is: {reason}")
+            self.leave(draft.change, key, f"{what} is left as it is: {reason}")
         return reason is None
 
     def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None) -> str | None:
@@ -275,22 +302,17 @@ class Drafter:
         if value or not draft.kind.is_person:
             return None
         times, kind = self._times, KINDS[CUSTOM_FIELD]
-        fields = (row for row in times.rows(kind, live=True).values() if times.name_after(kind, row.id) == part)
+        fields = (row for row in times.rows(kind, live=True).values() if shown_name(kind, times.live, row) == part)
         return why_not_emptied(times.live, key, part, next(fields, None))
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
-        change, now = draft.change, live if isinstance(live, list) else []
-        run = self._times.run
-        done = run.people_of(change, key)
-        all_done = done is None and run.is_whole(change)
-
-        def is_done(item: str) -> bool:
-            return all_done or (run.has_sent(change, item) if done is None else item in done)
-
-        field_changes = [field_change for field_change in change.fields if field_change.path == key]
-        added = [item for field_change in field_changes for item in field_change.added if is_done(str(item))]
-        removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
+        change, run, now = draft.change, self._times.run, live if isinstance(live, list) else []
+        [changed] = [one for one in change.fields if one.path == key]
+        is_whole, done = run.is_whole(change), run.texts(change, key)
+        removed, added = (
+            [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
+        )
         sides = self._times.body_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in items_of(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, {key: missing})[key]
@@ -300,59 +322,91 @@ class Drafter:
 
     def _parts(self, draft: Draft, then: Any, row: Any) -> None:
         """Add the list of parts: the live ones with their ids, without those of the run, with those it removed."""
-        change, kind, key = draft.change, draft.kind, str(draft.kind.parts_key)
-        before = {part.id: normalize_name(part.name) for part in parts_of(then)}
-        renames = dict(renamed_parts(kind, change))
-        added = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.added}
-        removed = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.removed}
+        change, key = draft.change, str(draft.kind.parts_key)
+        before, live = ({str(one.id): normalize_name(one.name) for one in parts_of(of)} for of in (then, row))
+        renames = dict(renamed_parts(draft.kind, change))
+        fields = [one for one in change.fields if one.path == key]
+        added = {normalize_name(str(item)) for one in fields for item in one.added}
+        removed = {normalize_name(str(item)) for one in fields for item in one.removed}
         names: dict[str, str] = {}
-        for part in parts_of(row):
-            now, was = normalize_name(part.name), before.get(part.id)
+        for id, now in live.items():
+            was = before.get(id)
             if was is None and now in added:
                 continue
             if was in renames and now not in (was, renames[was]):
-                self.left.add_changed(change, key, was, renames[was], now)
-            names[part.id] = self._times.part_after(part.id)
+                self._leave_changed(change, key, was, renames[was], now)
+            names[id] = was if was in renames and now == renames[was] else now
+        draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
         again = [name for id, name in before.items() if id not in names and name in free]
-        live = {part.id: normalize_name(part.name) for part in parts_of(row)}
         if names == live and not again:
             return
         listed: Body = {id: {"name": name, "id": id} for id, name in names.items()}
         listed |= {name: name for name in again}
-        order = [id if id in listed else name for id, name in before.items()]
-        keys = [one for one in order if one in listed] + [one for one in listed if one not in order]
-        draft.body[key] = [listed[one] for one in dict.fromkeys(keys)]
+        order = dict.fromkeys([*(id if id in listed else name for id, name in before.items()), *listed])
+        draft.body[key] = [listed[one] for one in order if one in listed]
 
     def _without_missing(self, change: Change, body: Body) -> Body:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
         out = dict(body)
-        for key, value in body.items():
-            if isinstance(value, list) and key in LISTS:
-                there = [item for item in value if self._times.is_person(str(item))]
+        for key in LISTS:
+            listed = items_of(body, key)
+            there = [item for item in listed if self._times.named(KINDS[USER], str(item))]
+            if len(there) < len(listed):
                 out[key] = [*there]
-                if len(there) < len(value):
-                    missing = len(value) - len(there)
-                    people = "1 person who is" if missing == 1 else f"{missing:,} people who are"
-                    self.left.add(change, key, f"{key} lack {people} not live any more")
+                missing = len(listed) - len(there)
+                people = "1 person who is" if missing == 1 else f"{missing:,} people who are"
+                self.leave(change, key, f"{key} lack {people} not live any more")
         return out
 
-    @cached_property
-    def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
-        """The live assignments, by what they relate."""
-        kind = KINDS[CONTENT_TARGET]
-        related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
-        for row in self._times.rows(kind, live=True).values():
-            body = self._times.body_now(kind, row)
-            related[_relation_key(kind, body)].append((row, body))
-        return related
+    def _leave_taken_names(self) -> None:
+        """Leave the names that are not free, and do not become free with another name or a deletion."""
+        claims = [draft for draft in self.drafts if draft.name is not None]
+        twice = Counter((draft.kind.name, draft.name) for draft in claims)
+        free = [draft for draft in claims if twice[draft.kind.name, draft.name] == 1]
+        while True:
+            leaving = {(one.kind.name, one.id) for one in (*free, *self.drafts) if one.absent or one in free}
+            still = [draft for draft in free if all((draft.kind.name, id) in leaving for id in self._holders(draft))]
+            if len(still) == len(free):
+                break
+            free = still
+        for draft in (one for one in claims if one not in free):
+            is_new = draft.row is None
+            key, what = (ALL, "is not created again") if is_new else (draft.kind.name_key, "keeps its name")
+            self.leave(draft.change, key, f'it {what}: another live resource has the name "{draft.name}"')
+            draft.name = None
+        self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
 
+    def _holders(self, draft: Draft) -> Iterator[str]:
+        """Yield the ids of the live resources that have the name that a draft is to take."""
+        return (row.id for row in self._times.named(draft.kind, str(draft.name)))
 
-def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
-    def named(value: Json) -> Json:
-        return value["name"] if isinstance(value, dict) and "name" in value else value
+    def _give_answers_back(self) -> None:
+        """Draft the answers that were destroyed with fields and choices that are there again."""
+        times, kind = self._times, KINDS[USER]
+        people = {one.id: one for one in self.drafts if one.kind.is_person and (one.body or one.name)}
+        for one in (one for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent):
+            for entry in lost_answer_entries(times.before, one.change, times.row_before(one.kind, one.change.id)):
+                draft = Draft(change=one.change, kind=kind, row=times.row_now(kind, str(entry["id"])))
+                if draft.row is not None and (answers := self._missing_answers(draft, entry)):
+                    draft = people.setdefault(draft.id, draft)
+                    draft.body["answers"] = {**answers, **members(draft.body.get("answers"))}
+        self.drafts = [*(one for one in self.drafts if not one.kind.is_person), *people.values()]
 
-    return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
+    def _missing_answers(self, draft: Draft, entry: Mapping[str, Json]) -> Body:
+        """Return the answers of an entry that are not live; leave those in whose place others are."""
+        wanted, live = self._times.entry_before(draft.kind, entry), self._times.body_now(draft.kind, draft.row)
+        answers: Body = {}
+        for part, value in members(wanted["answers"]).items():
+            given = members(live.get("answers")).get(part)
+            if isinstance(value, list) and isinstance(given, list):
+                value = restored_items(value, [], given)
+                is_restored = not alike(value, given)
+            else:
+                is_restored = self._is_restored(draft, "answers", value, None, given)
+            if is_restored:
+                answers[part] = value
+        return answers
 
 
 def _filled_since(made: Body, live: Body) -> str | None:
@@ -365,7 +419,6 @@ def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
 
 
-def _is_unresolved(kind: Kind, body: Mapping[str, Json]) -> bool:
+def _is_unresolved(kind: Kind, body: Body) -> bool:
     """Whether a relation has an item that is a text: its id stands in it, because what it relates is not known."""
-    items = body.get(kind.entry_items.key) if kind.entry_items else None
-    return isinstance(items, list) and any(isinstance(item, str) for item in items)
+    return any(isinstance(item, str) for item in items_of(body, kind.entry_items.key if kind.entry_items else ""))

@@ -5,18 +5,15 @@ References in manifest entries have the names that an undo gives back.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
-from lmsconf.kinds.shared.kind_names import Kind, row_type_of
-from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, PartReferences
+from lmsconf.kinds.shared.kind_names import Kind
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, LISTS, PartReferences
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, is_creation
+from lmsconf.model.calls import Call, CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
@@ -114,36 +111,6 @@ def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]
     )
 
 
-class NameClaim(Struct, frozen=True, kw_only=True):
-    """A resource that takes its earlier name again. id: of the live resource; None for one that is created again."""
-
-    change: Change
-    kind: Kind
-    name: str
-    id: str | None
-
-
-def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
-    """Return the claims of names that are free, or become free with another claim or a deletion.
-
-    deleted: the ids of the live resources that the undo deletes.
-    """
-    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
-    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
-    while True:
-        leaving = {*deleted, *(one.id for one in left if one.id is not None)}
-        still = [one for one in left if leaving.issuperset(_holders(one, live))]
-        if len(still) == len(left):
-            return still
-        left = still
-
-
-def _holders(claim: NameClaim, live: PlanContext) -> Iterator[str]:
-    """Yield the ids of the live resources that have the name of a claim now."""
-    rows = live.snapshot.rows(row_type_of(claim.kind))
-    return (row.id for row in rows if claim.kind.normalize_name(row.name) == claim.name)
-
-
 _MAY_BE_DONE = frozenset({CallState.DONE, CallState.IN_FLIGHT})
 
 
@@ -167,45 +134,37 @@ class RunToUndo:
         self.digest = recorded.opening.digest if recorded.opening is not None else ""
         self.recreated, self.unsure = recreated or {}, unsure
         self._recorded = {call.call: call for call in recorded.calls}
+        self._calls = CallIndex(plan.calls)
 
     def calls(self, change: Change) -> list[Call]:
         """Return the calls of a change that were carried out, or may have been."""
-        return [call for call in self.plan.calls if call.address == change.address and self._may_be_done(call)]
+        return [call for call in self._calls.of(change.address) if self._may_be_done(call)]
 
     def is_done(self, change: Change) -> bool:
         """Whether the run has, or may have, carried out any of a change."""
-        if change.is_effect:
-            return any(self.calls(one) for one in self.plan.changes if one.address == change.goes_with)
-        return bool(self.calls(change))
+        cause = change.goes_with if change.is_effect else None
+        return any(map(self._may_be_done, self._calls.of(cause or change.address)))
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
         recorded = (self._recorded[call.id] for call in self.calls(change) if is_creation(call.operation))
         return next((RemoteId(one.id) for one in recorded if one.id), None)
 
-    def people_of(self, change: Change, key: str) -> frozenset[str] | None:
-        """Return the people that the run has, or may have, added to or removed from a list; None if calls name none."""
-        word = key.removesuffix("s")
-        calls = [call for call in self.plan.calls if call.address == change.address and word in call.operation]
-        people = frozenset(email for call in calls if self._may_be_done(call) for email in call.people)
-        return people if any(call.people for call in calls) else None
+    def texts(self, change: Change, key: str = "", *, unsure: bool = False) -> frozenset[str]:
+        """Return the people and the texts of the calls of a change, or of those about a list of people.
 
-    def unsure_people(self, change: Change, key: str) -> frozenset[str]:
-        """Return the people that calls add to a list which were not, or may not have been, carried out."""
-        word = key.removesuffix("s")
-        calls = (call for call in self.plan.calls if call.address == change.address and word in call.operation)
-        return frozenset(email for call in calls if not self._is_done(call) for email in call.people)
-
-    def unsure_texts(self, change: Change) -> frozenset[str]:
-        """Return the texts in the bodies of calls which were not, or may not have been, carried out."""
-        bodies = [call.body for call in self.plan.calls if call.address == change.address and not self._is_done(call)]
-        return frozenset(
-            text for body in bodies if isinstance(body, dict) for text in body.values() if isinstance(text, str)
-        )
+        Only of those that were, or may have been, carried out; if `unsure`, of those that may not have been.
+        """
+        word = key.removesuffix("s") if key in LISTS else ""
+        calls = [call for call in self._calls.of(change.address) if word in call.operation]
+        chosen = [call for call in calls if (not self._is_done(call) if unsure else self._may_be_done(call))]
+        bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
+        people = (call.people for call in chosen)
+        return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
-        return all(self._is_done(call) for call in self.plan.calls if call.address == change.address)
+        return all(map(self._is_done, self._calls.of(change.address)))
 
     def has_only_deleted(self, change: Change) -> bool:
         """Whether the run may have deleted a resource that it replaces, and did not certainly create it again."""
@@ -213,10 +172,6 @@ class RunToUndo:
         return any(call.method == "DELETE" for call in calls) and not any(
             is_creation(call.operation) and self._is_done(call) for call in calls
         )
-
-    def has_sent(self, change: Change, text: str) -> bool:
-        """Whether a call of a change gave the resource this name: the temporary one of a circle of renames."""
-        return any(isinstance(call.body, dict) and text in call.body.values() for call in self.calls(change))
 
     def _is_done(self, call: Call) -> bool:
         recorded = self._recorded.get(call.id)
