@@ -288,41 +288,37 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
     before = named_context(run.before, policy, reader.connection.spec)
+    fields = {row.id: row for row in run.before.rows(FieldRow)}
     bodies: dict[tuple[str, str], dict[str, Json]] = {}
     absent: list[DeleteEntry[Any]] = []
-    for change in run.plan.changes:
+    for change in filter(run.is_done, run.plan.changes):
         kind = KINDS[change.address.kind]
-        if not run.is_done(change):
-            continue
-        for other, entry in _read_for_change(kind, run, change):
-            _join(bodies, other, entry)
+        entry = _read_for_change(kind, run, change)
         if change.action is Action.CREATE and not kind.is_person:
-            id = run.created_id(change)
-            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), members(change.after), CallIndex())
-            known = {key: value for key, value in body.items() if value is not None}
-            absent.extend(parse_absent(kind.name, _entry(run, known)))
-        rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
-        for entry in (one for row in rows for one in lost_answer_entries(before, change, row)):
-            _join(bodies, USER, entry)
+            absent.extend(parse_absent(kind.name, _entry(run, entry)))
+        else:
+            _join(bodies, kind.name, entry)
+        if kind.name == CUSTOM_FIELD and change.id in fields:
+            for answers in lost_answer_entries(before, change, fields[change.id]):
+                _join(bodies, USER, answers)
     declared: list[DesiredResource[Any]] = []
     for (name, _), body in bodies.items():
-        kind = KINDS[name]
         # What a relation is between decides what is read; its values may be such as no manifest can declare.
-        keys = required_keys(kind) if kind.is_relation else body.keys()
-        declared.extend(parse(kind.name, _entry(run, {key: body[key] for key in keys})))
+        keys = required_keys(KINDS[name]) if KINDS[name].is_relation else body.keys()
+        declared.extend(parse(name, _entry(run, {key: body[key] for key in keys})))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 
-def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Iterator[tuple[str, Mapping[str, Json]]]:
-    """Yield the entry with the keys of a change whose live values are compared."""
-    own = replace(change, action=Action.UPDATE)
+def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Mapping[str, Json]:
+    """Return the entry with the keys of a change whose live values are compared."""
     if change.action is Action.DELETE:
-        yield kind.name, members(change.before)
-    elif change.action is not Action.CREATE:
-        yield kind.name, replay_entry(kind, own, members(change.before), CallIndex())
-    elif kind.is_person:
-        archived = {**members(change.after), **archived_instead(change)}
-        yield kind.name, replay_entry(kind, replace(own, id=run.created_id(change)), archived, CallIndex())
+        return members(change.before)
+    if change.action is not Action.CREATE:
+        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), CallIndex())
+    form = {**members(change.after), **(archived_instead(change) if kind.is_person else {})}
+    action = Action.UPDATE if kind.is_person else Action.DELETE
+    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, CallIndex())
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:

@@ -145,16 +145,16 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
     return {"archived": True, **({"admin": False} if form.get("admin") else {})}
 
 
-def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
-    """Return why the service removes no such value, in the words of a draft; None if it does."""
+def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
+    """Return why the service removes no such value of a person, such as an answer to a field; None if it does."""
     behaviour = planning.api_spec.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
     if key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge":
         return f'the service merges metadata, so that "{part}" cannot be removed'
-    if key != "answers" or field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
-        return None
-    return f'the service refuses to clear the answer to "{field.name}"'
+    type = planning.field_types.get(str(part)) if key == "answers" else None
+    is_refused = type is not None and behaviour(clear_answer_key(type)) == NEVER_CLEARED
+    return f'the service refuses to clear the answer to "{part}"' if is_refused else None
 
 
 def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:

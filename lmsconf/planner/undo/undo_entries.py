@@ -161,10 +161,11 @@ class Drafter:
         reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
             reason = answered_since(times.live, row, times.run.plan)
-            self._deleted_fields.add(shown_name(kind, times.live, row))
         if reason is not None:
             self.leave(change, ALL, f"it is not deleted: {reason}")
             return
+        if kind.name == CUSTOM_FIELD:
+            self._deleted_fields.add(shown_name(kind, times.live, row))
         body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
         self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
 
@@ -184,31 +185,26 @@ class Drafter:
 
     def _undo_relation(self, kind: Kind, change: Change) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
-        times, is_gone = self._times, change.action is Action.DELETE
-        what = "created again" if is_gone else "changed back"
+        times, is_deleted = self._times, change.action is Action.DELETE
         then = times.row_before(kind, change.id)
-        if then is None:
-            self.leave(change, ALL, f"it is not {what}: what it was is not recorded")
-            return
-        before = times.body_before(kind, then)
-        if _is_unresolved(kind, before):
-            self.leave(change, ALL, f"it is not {what}: what it was for is not recorded")
+        before = {} if then is None else times.body_before(kind, then)
+        if then is None or _is_unresolved(kind, before):
+            what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
+            self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
             return
         row = times.related_row(kind, before)
-        is_gone = is_gone or (row is None and times.run.has_only_deleted(change))
-        made, live = (
-            None if is_gone else times.body_made(change, change.after),
-            times.body_now(kind, row) if row else None,
-        )
-        before = _without_nulls(before) if is_gone else before
-        is_restored = row is None or restores(before, made, live)
-        if row is None and not is_gone:
+        if row is None and not is_deleted and not times.run.has_only_deleted(change):
             self.leave(change, ALL, "it is not changed back: it is not live any more")
-        elif is_restored:
-            self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
+            return
+        live, made = None if row is None else times.body_now(kind, row), times.body_made(change, change.after)
+        is_gone = is_deleted or row is None
+        states: tuple[Json, Json, Json] = (_without_nulls(before), None, live) if is_gone else (before, made, live)
+        is_restored = restores(*states)
+        if is_restored:
+            self.drafts.append(Draft(change=change, kind=kind, row=row, body=members(states[0])))
         elif is_restored is None:
-            self._leave_changed(change, ALL, before, made, live)
-        elif is_gone:
+            self._leave_changed(change, ALL, *states)
+        elif is_deleted:
             self.there_again.add(change.address)
 
     def _undo_deletion(self, kind: Kind, change: Change) -> None:
@@ -219,9 +215,8 @@ class Drafter:
             self.leave(change, ALL, "it is not created again: what it was is not recorded")
             return
         id = times.recreated_id(kind, change)
-        if id is None and (
-            change.address in run.recreated or not (run.is_whole(change) or times.row_now(kind, change.id) is None)
-        ):
+        is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
+        if id is None and (change.address in run.recreated or not is_gone):
             return
         body = _without_nulls(times.body_before(kind, row))
         name = kind.normalize_name(str(body.pop(kind.name_key)))
@@ -264,6 +259,9 @@ class Drafter:
             was, new, now = (state.get(key) for state in states)
             if isinstance(new, dict) and not isinstance(was, list):
                 changed = [part for part in new if not same(members(was).get(part), new[part])]
+                if key == "answers":
+                    # The deletion of a field empties the answers to it.
+                    changed = [part for part in changed if part not in self._deleted_fields or members(was).get(part)]
                 parts = self._earlier(draft, changed, [members(was), new, members(now)], key)
                 if parts:
                     out[key] = parts
@@ -283,27 +281,16 @@ class Drafter:
             # The temporary name of a circle of renames.
             made = live
         is_restored = restores(before, made, live)
-        if part in self._deleted_fields and key == "answers" and not before:
-            # The deletion of a field empties the answers to it.
-            return False
         if is_restored is None:
             values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
             self._leave_changed(draft.change, key, *values)
         if not is_restored:
             return False
-        reason = self._not_restorable(draft, key, before, part)
+        reason = why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not before else None
         if reason is not None:
             what = key if part is None else f"a part of {key}"
             self.leave(draft.change, key, f"{what} is left as it is: {reason}")
         return reason is None
-
-    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None) -> str | None:
-        """Return why the service does not take an empty value of a person back; None if it takes the value."""
-        if value or not draft.kind.is_person:
-            return None
-        times, kind = self._times, KINDS[CUSTOM_FIELD]
-        fields = (row for row in times.rows(kind, live=True).values() if shown_name(kind, times.live, row) == part)
-        return why_not_emptied(times.live, key, part, next(fields, None))
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
@@ -363,13 +350,13 @@ class Drafter:
         """Leave the names that are not free, and do not become free with another name or a deletion."""
         claims = [draft for draft in self.drafts if draft.name is not None]
         twice = Counter((draft.kind.name, draft.name) for draft in claims)
-        free = [draft for draft in claims if twice[draft.kind.name, draft.name] == 1]
+        free = {draft for draft in claims if twice[draft.kind.name, draft.name] == 1}
         while True:
-            leaving = {(one.kind.name, one.id) for one in (*free, *self.drafts) if one.absent or one in free}
-            still = [draft for draft in free if all((draft.kind.name, id) in leaving for id in self._holders(draft))]
-            if len(still) == len(free):
+            leaving = {(one.kind.name, one.id) for one in self.drafts if one.absent or one in free}
+            taken = {draft for draft in free if not leaving.issuperset(self._holders(draft))}
+            if not taken:
                 break
-            free = still
+            free -= taken
         for draft in (one for one in claims if one not in free):
             is_new = draft.row is None
             key, what = (ALL, "is not created again") if is_new else (draft.kind.name_key, "keeps its name")
@@ -377,9 +364,9 @@ class Drafter:
             draft.name = None
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
 
-    def _holders(self, draft: Draft) -> Iterator[str]:
-        """Yield the ids of the live resources that have the name that a draft is to take."""
-        return (row.id for row in self._times.named(draft.kind, str(draft.name)))
+    def _holders(self, draft: Draft) -> Iterator[tuple[str, str]]:
+        """Yield the kind and id of each live resource that has the name that a draft is to take."""
+        return ((draft.kind.name, row.id) for row in self._times.named(draft.kind, str(draft.name)))
 
     def _give_answers_back(self) -> None:
         """Draft the answers that were destroyed with fields and choices that are there again."""
