@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, TypeGuard
@@ -17,7 +17,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.exported_entries import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind, required_keys, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys, row_type_of
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
@@ -27,7 +27,7 @@ from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.kept_state import field_form
+from lmsconf.planner.undo.kept_state import field_form, lost_answer_entries
 from lmsconf.planner.undo.undone_run import (
     MARK,
     RunToUndo,
@@ -101,11 +101,13 @@ class Times:
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
-        return self.entry_before(kind, _body(kind, self.before, row))
+        return with_names(kind, _body(kind, self.before, row), self._then)
 
-    def entry_before(self, kind: Kind, body: Mapping[str, Json]) -> Body:
-        """Return an entry in which resources have the names of before the run."""
-        return with_names(kind, body, self._then)
+    def lost_answers(self, change: Change) -> Iterator[Body]:
+        """Yield the entries of the people whose answers to a field, or to choices of it, a change deleted."""
+        row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
+        entries = lost_answer_entries(self.before, change, row)
+        return (with_names(KINDS[USER], entry, self._then) for entry in entries)
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""

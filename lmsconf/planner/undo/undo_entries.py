@@ -18,7 +18,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
-from lmsconf.planner.undo.kept_state import answered_since, archived_instead, lost_answer_entries, why_not_emptied
+from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,
@@ -282,7 +282,9 @@ class Drafter:
             made = live
         is_restored = restores(before, made, live)
         if is_restored is None:
-            values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
+            # Answers that were destroyed with a field are told of that field.
+            is_whole = part is None or draft.change.address.kind != draft.kind.name
+            values = (before, made, live) if is_whole else ({part: value} for value in (before, made, live))
             self._leave_changed(draft.change, key, *values)
         if not is_restored:
             return False
@@ -372,28 +374,18 @@ class Drafter:
         """Draft the answers that were destroyed with fields and choices that are there again."""
         times, kind = self._times, KINDS[USER]
         people = {one.id: one for one in self.drafts if one.kind.is_person and (one.body or one.name)}
-        for one in (one for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent):
-            for entry in lost_answer_entries(times.before, one.change, times.row_before(one.kind, one.change.id)):
-                draft = Draft(change=one.change, kind=kind, row=times.row_now(kind, str(entry["id"])))
-                if draft.row is not None and (answers := self._missing_answers(draft, entry)):
-                    draft = people.setdefault(draft.id, draft)
-                    draft.body["answers"] = {**answers, **members(draft.body.get("answers"))}
+        back = [one for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent]
+        for change, entry in ((one.change, entry) for one in back for entry in times.lost_answers(one.change)):
+            draft = Draft(change=change, kind=kind, row=times.row_now(kind, str(entry["id"])))
+            if draft.row is None:
+                continue
+            lost = members(entry["answers"]).items()
+            made: Body = {part: [] if isinstance(value, list) else None for part, value in lost}
+            states: Sequence[Body] = (entry, {"answers": made}, times.body_now(kind, draft.row))
+            for answers in self._earlier(draft, ["answers"], states).values():
+                draft = people.setdefault(draft.id, draft)
+                draft.body["answers"] = {**members(answers), **members(draft.body.get("answers"))}
         self.drafts = [*(one for one in self.drafts if not one.kind.is_person), *people.values()]
-
-    def _missing_answers(self, draft: Draft, entry: Mapping[str, Json]) -> Body:
-        """Return the answers of an entry that are not live; leave those in whose place others are."""
-        wanted, live = self._times.entry_before(draft.kind, entry), self._times.body_now(draft.kind, draft.row)
-        answers: Body = {}
-        for part, value in members(wanted["answers"]).items():
-            given = members(live.get("answers")).get(part)
-            if isinstance(value, list) and isinstance(given, list):
-                value = restored_items(value, [], given)
-                is_restored = not alike(value, given)
-            else:
-                is_restored = self._is_restored(draft, "answers", value, None, given)
-            if is_restored:
-                answers[part] = value
-        return answers
 
 
 def _filled_since(made: Body, live: Body) -> str | None:
