@@ -267,16 +267,14 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
         inverse = Inversion(times, left)
         try:
             draft = reader.draft(inverse.run(), snapshot, policy)
+            more = dict(_beyond(inverse, draft))
         except ProblemsFound as found:
-            refused = dict(_refused(inverse, found))
-            if not refused.keys() - left.keys():
+            more = dict(_refused(inverse, found))
+            if more.keys() <= left.keys():
                 raise
-            left |= refused
-            continue
-        more = {address: reason for address, reason in _beyond(inverse, draft) if address not in left}
-        if not more:
+        if more.keys() <= left.keys():
             break
-        left |= more
+        left = more | left
     undone = UndoneRun(run=run.name, digest=run.digest)
     plan = replace(draft.plan, undo_of=undone, problems=tuple(_selected(draft)), unmanaged=())
     # Lints are about manifests, and these declarations are of what was there.

@@ -51,15 +51,14 @@ class Times:
     def __init__(self, run: RunToUndo, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> None:
         self.run = run
         self.before, self.live = (named_context(one, policy, api_spec) for one in (run.before, snapshot))
-        self._rows = {
-            (name, planning is self.live): {row.id: row for row in planning.snapshot.rows(row_type_of(kind))}
-            for name, kind in KINDS.items()
-            for planning in (self.before, self.live)
-        }
+        self._rows_before, self._rows_now = (
+            {name: {row.id: row for row in of.snapshot.rows(row_type_of(kind))} for name, kind in KINDS.items()}
+            for of in (self.before, self.live)
+        )
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
         for kind in (kind for kind in KINDS.values() if not kind.is_relation):
-            for row in self.rows(kind, live=False).values():
+            for row in self._rows_before[kind.name].values():
                 self._add_before(kind, row, changed.get((kind.name, row.id)))
         for change in run.plan.changes:
             kind = KINDS[change.address.kind]
@@ -93,11 +92,11 @@ class Times:
 
     def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
-        return self.rows(kind, live=False).get(id or "")
+        return self._rows_before[kind.name].get(id or "")
 
     def row_now(self, kind: Kind, id: str | None) -> Any:
         """Return a live resource by id; None if it is not live."""
-        return self.rows(kind, live=True).get(id or "")
+        return self._rows_now[kind.name].get(id or "")
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
@@ -117,10 +116,6 @@ class Times:
         """Return a form in which resources have the names that the run gave them."""
         return with_names(KINDS[change.address.kind], members(form), self._made)
 
-    def rows(self, kind: Kind, *, live: bool) -> Mapping[str, Any]:
-        """Return the resources of a kind by id, live ones or those of before the run."""
-        return self._rows[kind.name, live]
-
     def created_row(self, kind: Kind, change: Change) -> Any:
         """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
         id = self.run.created_id(change)
@@ -136,7 +131,7 @@ class Times:
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Sequence[tuple[Kind, Any]]]:
         kinds = [kind for kind in KINDS.values() if not kind.is_relation]
-        rows = [(kind, row) for kind in kinds for row in self.rows(kind, live=True).values()]
+        rows = [(kind, row) for kind in kinds for row in self._rows_now[kind.name].values()]
         return grouped(rows, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
@@ -151,7 +146,7 @@ class Times:
     def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
         """The live assignments with their states, by what they relate."""
         kind = KINDS[CONTENT_TARGET]
-        live = ((row, self.body_now(kind, row)) for row in self.rows(kind, live=True).values())
+        live = ((row, self.body_now(kind, row)) for row in self._rows_now[kind.name].values())
         return grouped(live, lambda one: _relation_key(one[1]))
 
     def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import parse, parse_absent
+from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import sha256
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Change, UndoLevel
 from lmsconf.planner.undo.three_way_merge import Body, Names, Times, named_parts, with_names
@@ -34,8 +35,7 @@ class Inversion:
         self._times, self._left = times, left
         self._drafter = Drafter(times)
         self._names = Names()
-        self.declared: list[DesiredResource[Any]] = []
-        self.absent: list[DeleteEntry[Any]] = []
+        self._entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
         self.origins: dict[Address, Change] = {}
 
     def run(self) -> Manifests:
@@ -48,8 +48,8 @@ class Inversion:
         for draft in drafter.drafts:
             self._write(draft)
         return Manifests(
-            declared=tuple(self.declared),
-            absent=tuple(self.absent),
+            declared=tuple(one for one in self._entries if isinstance(one, DesiredResource)),
+            absent=tuple(one for one in self._entries if isinstance(one, DeleteEntry)),
             problems=tuple(self._problems(changes)),
             digest=sha256({"undo": run.name}),
         )
@@ -70,15 +70,14 @@ class Inversion:
         """Add what a draft declares, but for keys that refer to what is not there."""
         kind, leave = draft.kind, self._drafter.leave
         body = with_names(kind, draft.body, self._names)
-        gone = {key: one for key, value in body.items() for one in references(kind, {key: value}) if MARK in one.name}
-        for key, one in gone.items():
-            missing = str(one).replace(MARK, "")
+        gone = {key: _missing(kind, key, value) for key, value in body.items()}
+        for key, missing in ((key, missing) for key, missing in gone.items() if missing):
             if kind.is_relation or draft.row is None:
                 what = "is left as it is" if kind.is_relation else "is not created again"
                 leave(draft.change, ALL, f"it {what}: {missing} is not there")
                 return
             leave(draft.change, key, f"{key} is left as it is: {missing} is not there")
-        body = {key: value for key, value in body.items() if key not in gone}
+        body = {key: value for key, value in body.items() if not gone[key]}
         if not kind.is_relation:
             if not body and draft.name is None and not draft.absent:
                 return
@@ -86,15 +85,13 @@ class Inversion:
             body = {kind.name_key: self._name(draft), **pin, **body}
         wrong: list[Problem] = []
         entry = ManifestEntry(body=body, places=run_source(self._times.run.name), timezone=None, report=wrong.append)
-        declared = [] if draft.absent else list(parse(kind.name, entry))
-        absent = list(parse_absent(kind.name, entry)) if draft.absent else []
+        made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
         if wrong:
             what = "is not created again" if draft.row is None else "is left as it is"
             leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
             return
-        self.declared.extend(declared)
-        self.absent.extend(absent)
-        self.origins.update((made.address, draft.change) for made in (*declared, *absent))
+        self._entries += made
+        self.origins |= {one.address: draft.change for one in made}
 
     def _problems(self, changes: Sequence[Change]) -> Iterator[Problem]:
         """Yield what cannot come back of what is undone, then what is left alone."""
@@ -108,6 +105,11 @@ class Inversion:
                 message = f"{change.address}: {change.undo.reason}"
                 yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
         yield from (one.warning(self._names) for one in left)
+
+
+def _missing(kind: Kind, key: str, value: Json) -> str | None:
+    """Return the first of what a key refers to that will not be there; None if all of it will."""
+    return next((str(one).replace(MARK, "") for one in references(kind, {key: value}) if MARK in one.name), None)
 
 
 def run_source(run: str) -> FixedSource:
