@@ -73,7 +73,7 @@ class Times:
         id: str | None = row.id
         if change is not None and is_deleted:
             # A service may give the id of what was deleted to what is created.
-            id = self.recreated_id(kind, change) or (None if self.run.is_whole(change) else row.id)
+            id = self.recreated_id(kind, row, change) or (None if self.run.is_whole(change) else row.id)
         live, name = self.row_now(kind, id), shown_name(kind, self.before, row)
         after, there = self.live_name(kind, live, name), {part.id: part.name for part in parts_of(live)}
         parts = {
@@ -136,11 +136,8 @@ class Times:
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
-        keys = required_keys(kind)
-        for row, live in self._relations.get(_relation_key(body), ()):
-            if all(alike(body.get(key), live.get(key)) for key in keys):
-                return row
-        return None
+        wanted: Body = {key: body.get(key) for key in required_keys(kind)}
+        return next((row for row, live in self._relations.get(_relation_key(body), ()) if alike(wanted, live)), None)
 
     @cached_property
     def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
@@ -149,23 +146,17 @@ class Times:
         live = ((row, self.body_now(kind, row)) for row in self._rows_now[kind.name].values())
         return grouped(live, lambda one: _relation_key(one[1]))
 
-    def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:
+    def recreated_id(self, kind: Kind, row: Any, change: Change) -> RemoteId | None:
         """Return the live id of a deleted resource that an earlier undo of the run has created again."""
-        row = self.row_before(kind, change.id)
-        if row is None:
-            return None
         name = kind.normalize_name(row.name)
         at = Address.of(kind.name, name)
         id = self.run.recreated.get(at)
         if id is not None and self.row_now(kind, id) is not None:
             return id
-        named = self.named(kind, name) if at in self.run.unsure else []
-        if len(named) != 1:
-            return None
+        ids = [one.id for one in self.named(kind, name)] if at in self.run.unsure else []
         # A service may give the id of what was deleted to what is created.
-        [id] = [one.id for one in named]
-        is_free = id == change.id and self.run.is_whole(change)
-        return id if is_free or self.row_before(kind, id) is None else None
+        is_free = ids == [row.id] and self.run.is_whole(change)
+        return ids[0] if len(ids) == 1 and (is_free or self.row_before(kind, ids[0]) is None) else None
 
 
 def _relation_key(body: Mapping[str, Json]) -> str:

@@ -214,7 +214,7 @@ class Drafter:
         if row is None:
             self.leave(change, ALL, "it is not created again: what it was is not recorded")
             return
-        id = times.recreated_id(kind, change)
+        id = times.recreated_id(kind, row, change)
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
             return
