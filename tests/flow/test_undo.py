@@ -331,6 +331,43 @@ def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     assert "members" not in coaches or coaches["members"] == []
 
 
+def test_what_has_the_name_of_what_a_run_made_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Somebody has renamed the field of the run, and given its name to another: conditions on that one stay."""
+    project = started(tmp_path, CHANGES["conditions"])
+    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
+    project.write_options(OPTIONS + "dialect: {custom-fields.in-use: never}\n")
+    project.settled("custom_fields: [{name: Old level, previously: [Level]}]")
+    project.settled(
+        "custom_fields: [{name: Level, type: CHOICE, choices: [A]}]\n"
+        "smart_groups: [{name: Coders, conditions: [{field: Level, choices: [A]}]}]"
+    )
+    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    assert "conditions has changed since the run, and is left alone" in planned
+    assert 'The run made: [{"choices": ["A"], "field": "Old level"}]. Live now: [{"field": "Level"' in planned
+    assert "The run made: Level. Live now: Old level." in planned
+    assert "0 to delete" in planned
+
+
+def test_values_follow_what_others_have_renamed_since(tmp_path: Path) -> None:
+    """A condition on a field, and on a choice, that go by other names since comes back with those names."""
+    project = started(tmp_path, CHANGES["conditions"])
+    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
+    project.settled("custom_fields: [{name: Mark, previously: [Grade], choices: [{name: Best, previously: [G1]}, G2]}]")
+    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    assert "[undo/conflict]" not in planned
+    assert "+ Mark is Best\n" in planned
+
+
+def test_an_answer_that_others_have_given_in_the_place_of_a_deleted_one_stays(tmp_path: Path) -> None:
+    """The choice that the run deleted comes back, and nobody gets it back who has picked another since."""
+    project = started(tmp_path, "custom_fields: [{name: Dept, choices: [Sales, IT]}]")
+    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
+    project.settled("users: [{email: mo@acme.example, answers: {Dept: IT}}]")
+    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    assert "answers has changed since the run, and is left alone [undo/conflict]" in planned
+    assert "Before the run: HR. The run made: nothing. Live now: IT." in planned
+
+
 @pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",), ("--rehearse",)])
 def test_options_that_do_not_go_with_undo(tmp_path: Path, option: tuple[str, ...]) -> None:
     """They exit 64."""
