@@ -167,13 +167,11 @@ def _relation_key(body: Mapping[str, Json]) -> str:
 def with_names(kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
     """Return an entry in which resources and parts have other names."""
 
-    def renamed(of: str, name: str) -> str:
-        return names.get((of, KINDS[of].normalize_name(name)), name)
+    def renamed(of: str, name: str, *parts: str) -> str:
+        at = (of, KINDS[of].normalize_name(name), *map(normalize_name, parts))
+        return names.get(at, (name, *parts)[-1])
 
-    def renamed_part(of: str, owner: str, part: str) -> str:
-        return names.get((of, KINDS[of].normalize_name(owner), normalize_name(part)), part)
-
-    return map_references(kind, body, renamed, renamed_part)
+    return map_references(kind, body, renamed)
 
 
 def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:

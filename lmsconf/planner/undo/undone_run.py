@@ -22,19 +22,17 @@ from lmsconf.model.snapshot import Snapshot
 
 MARK: Final = "\x00"
 """In the name of what will not be there after the undo: no name of a manifest contains it."""
-Rename: TypeAlias = Callable[[str, str], str]
-"""(kind, name) → the new name."""
-RenamePart: TypeAlias = Callable[[str, str, str], str]
-"""(kind, name of the resource, name of its part) → the new name of the part."""
+Rename: TypeAlias = Callable[..., str]
+"""(kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part."""
 
 
-def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_part: RenamePart) -> dict[str, Json]:
+def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename) -> dict[str, Json]:
     """Return an entry with every reference in it replaced: parts first, since they are found by their resource."""
     value: Json = dict(body)
     for owner_kind, shapes in kind.part_references.items():
         for shape in shapes:
             if shape.at[:1] == (kind.section,):
-                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename_part, owner_kind)))
+                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename, owner_kind)))
     for other, trails in kind.references.items():
         for trail in trails:
             if trail[:1] == (kind.section,):
@@ -79,11 +77,11 @@ def references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
     """Yield what an entry refers to."""
     addresses: list[Address] = []
 
-    def note(other: str, name: str) -> str:
-        addresses.append(Address.of(other, name))
-        return name
+    def note(other: str, *names: str) -> str:
+        addresses.append(Address.of(other, names[0]))
+        return names[-1]
 
-    map_references(kind, form, note, lambda _, __, part: part)
+    map_references(kind, form, note)
     yield from addresses
 
 
