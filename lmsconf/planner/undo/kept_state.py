@@ -101,9 +101,9 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     """Return how many people have answered a field that a run created, without the answers that the run gave."""
     name = normalize_name(row.name)
     given = {
-        normalize_email(change.address.name): _given(change.after)[name]
+        normalize_email(change.address.name): members(members(change.after).get("answers")).get(name)
         for change in plan.changes
-        if change.address.kind == USER and name in _given(change.after)
+        if change.address.kind == USER
     }
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
@@ -120,10 +120,6 @@ def _is_given(answer: Json, given: Json) -> bool:
     """Whether an answer is the one that a run gave: choices in any order."""
     both = [value if isinstance(value, list) else [value] for value in (answer, given)]
     return {normalize_name(str(one)) for one in both[0]} == {normalize_name(str(one)) for one in both[1]}
-
-
-def _given(form: Json) -> Mapping[str, Json]:
-    return members(members(form).get("answers"))
 
 
 def answers_taken(planning: PlanContext, address: Address, origin: Change) -> str | None:
@@ -270,8 +266,7 @@ def _limited_by_references(change: Change, lost: set[Address]) -> Change:
 
 def _address_before(change: Change) -> Address:
     """Return the address that the resource of a change has before the plan."""
-    form = change.before if isinstance(change.before, dict) else {}
-    name = form.get(KINDS[change.address.kind].name_key)
+    name = members(change.before).get(KINDS[change.address.kind].name_key)
     return change.address if name is None else Address.of(change.address.kind, str(name))
 
 

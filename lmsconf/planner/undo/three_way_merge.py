@@ -230,9 +230,8 @@ def restores(before: Json, after: Json, live: Json) -> bool | None:
 
 def restored_items(before: list[Json], after: list[Json], live: list[Json]) -> list[Json]:
     """Return a live list without what a run added and with what it removed; what others have added since stays."""
-    added = [item for item in after if item not in before]
-    removed = [item for item in before if item not in after]
-    return [item for item in live if item not in added] + [item for item in removed if item not in live]
+    kept = [item for item in live if item in before or item not in after]
+    return kept + [item for item in before if item not in after and item not in live]
 
 
 def is_text_list(value: Json) -> TypeGuard[list[str]]:
