@@ -298,7 +298,9 @@ class Drafter:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
         change, run, now = draft.change, self._times.run, live if isinstance(live, list) else []
         [changed] = [one for one in change.fields if one.path == key]
-        is_whole, done = run.is_whole(change), run.texts(change, key)
+        done = run.texts(change, key)
+        # No call names the people whom the service itself adds or removes along with another change.
+        is_whole = run.is_whole(change) and (key not in LISTS or not done)
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
