@@ -7,7 +7,7 @@ its own (`ConcurrentReader.together`), so that no job waits for a thread. The po
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     FIRST_EXCEPTION,
@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmsconf.api.pagination import (
     Keep,
     ListingSchema,
-    OnFirstPage,
     PageRequests,
     read_listing,
     refuse_missing_list,
@@ -207,17 +206,22 @@ class ConcurrentReader:
         operation: ListOperation,
         *,
         query: Mapping[str, Json] | None = None,
-        on_first: OnFirstPage | None = None,
         keep: Keep | None = None,
     ) -> ListedRows:
-        """Return the rows of a listing and whether they are provably complete; see `pagination.read_listing`."""
+        """Return the rows of a listing and whether they are provably complete."""
+        *_, listed = self.pages(operation, query=query, keep=keep)
+        return listed
+
+    def pages(
+        self, operation: ListOperation, *, query: Mapping[str, Json] | None = None, keep: Keep | None = None
+    ) -> Iterator[ListedRows]:
+        """Yield the first page of a listing, then all of it; see `pagination.read_listing`."""
         known = self._readable(operation.name)
         schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
-
         pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
-        return read_listing(pages, schema, query or {}, on_first)
+        return read_listing(pages, schema, query or {})
 
-    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+    def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
         threads = ThreadPoolExecutor(max(len(jobs), 1), thread_name_prefix="lmsconf-job")
         try:

@@ -5,7 +5,7 @@ A response without its list is refused: read as empty, it would plan the creatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Final, cast
 
@@ -32,9 +32,7 @@ Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
 """Request one page: query, and whether it was expected → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
-OnFirstPage = Callable[[int | None, int], bool]
-"""Called with the total, if there is one, and the number of rows of the first page. False: read no further page."""
-FIRST_PAGE_ONLY: Final = "only its first page was read"
+_FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -147,19 +145,18 @@ class _Endless(Exception):
     """A listing exceeds its limits; ends the run."""
 
 
-def read_listing(
-    requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json], on_first_page: OnFirstPage | None = None
-) -> ListedRows:
-    """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
+def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> Iterator[ListedRows]:
+    """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
 
+    A failed or malformed page sets `incomplete` and raises nothing.
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
     Raises Unauthorized and Unreachable, since every other read would fail too, and InvalidResponse for a listing that
     exceeds its limits.
     """
-    for _ in range(2):
+    for yields_first_page in (True, False):
         scan = ListingPass()
         try:
-            reason = _pass(requests, schema, query, scan, on_first_page)
+            reason = yield from _pass(requests, schema, query, scan, yields_first_page)
         except (Unauthorized, Unreachable):
             raise
         except ApiError as error:
@@ -167,12 +164,14 @@ def read_listing(
             break
         except _Endless as error:
             raise limit_exceeded_error(schema.listing.rows, str(error)) from None
-        if reason in (None, FIRST_PAGE_ONLY):
+        if reason is None:
             break
-        on_first_page = None
-    if schema.reserved_id is not None:
-        scan.rows.pop(schema.reserved_id, None)
-    return ListedRows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
+    yield _listed(schema, scan, reason)
+
+
+def _listed(schema: ListingSchema, scan: ListingPass, incomplete: str | None) -> ListedRows:
+    rows = tuple(row for id, row in scan.rows.items() if id != schema.reserved_id)
+    return ListedRows(rows=rows, total=max(scan.totals, default=None), incomplete=incomplete)
 
 
 def _pass(
@@ -180,8 +179,8 @@ def _pass(
     schema: ListingSchema,
     query: Mapping[str, Json],
     scan: ListingPass,
-    on_first: OnFirstPage | None,
-) -> str | None:
+    yields_first_page: bool,
+) -> Generator[ListedRows, None, str | None]:
     """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError and _Endless."""
     pages = _Pages(requests, schema, query)
     try:
@@ -193,13 +192,12 @@ def _pass(
                 scan.totals.add(total)
             known = len(scan.rows)
             _collect(rows, schema, scan)
-            is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
-            if scan.received == 0 and not is_enough:
+            if scan.received == 0:
+                if yields_first_page:
+                    yield _listed(schema, scan, _FIRST_PAGE_ONLY)
                 pages.prefetch(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
-            if is_enough:
-                return FIRST_PAGE_ONLY
             if rows and len(scan.rows) == known:
                 return f"a page of {schema.listing.rows} returned only rows that were already read"
             if total is None and len(scan.rows) != scan.received:

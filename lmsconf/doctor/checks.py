@@ -147,7 +147,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many resources of a limited kind exist, and names that are live more than once."""
     operations = _listings()
     jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
-    listings = cast("dict[str, ListedRows]", reader.together(jobs))
+    listings = reader.together(jobs)
     for kind in KINDS.values():
         if kind.limit is not None and kind.name in listings:
             yield _used(kind, kind.limit, len(listings[kind.name].rows))

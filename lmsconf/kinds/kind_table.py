@@ -130,7 +130,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             row_types=(GroupRow,),
             list_operation=MANUAL_GROUPS,
             example="group/Sales",
-            reports_people=True,
             references={USER: _people_in(("groups", ANY, "members"), ("groups", ANY, "managers"))},
             operations=(
                 "users.list",
@@ -157,7 +156,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             plural="smart groups",
             row_types=(SmartGroupRow,),
             list_operation=SMART_GROUPS,
-            reports_people=True,
             references={
                 CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
                 USER: _people_in(("smart_groups", ANY, "managers")),
@@ -198,7 +196,6 @@ KINDS: Final[Mapping[str, Kind]] = {
                 EDITS: ("assignment with its last edit", "assignments with their last edits"),
             },
             example="content_target/GDPR basics -> everyone",
-            reports_people=True,
             entry_items=EntryItems("assign_to", "audience", "content"),
             time_keys={"visible_from": False, "visible_until": True},
             references={

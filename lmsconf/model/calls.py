@@ -5,10 +5,10 @@ needs, so that planner and kinds do not depend on HTTP.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -170,6 +170,9 @@ ReadArguments = tuple[Mapping[str, str], Mapping[str, Json]]
 """The path parameters and the query of one read."""
 
 
+T = TypeVar("T")
+
+
 class GetRequest(Protocol):
     """Sends one read request and returns its JSON value. May raise ApiError."""
 
@@ -211,17 +214,23 @@ class Api(Protocol):
         operation: ListOperation,
         *,
         query: Mapping[str, Json] | None = None,
-        on_first: Callable[[int | None, int], bool] | None = None,
         keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,
     ) -> ListedRows:
         """Return every row of a paged listing.
 
-        on_first: called with the total and the number of rows of the first page, once it is read. If it returns False,
-        no further page is read, and the listing is incomplete.
         keep: reduces each row, page by page, to what is needed; must keep the id.
         """
         ...
 
-    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+    def pages(
+        self, operation: ListOperation, *, keep: Callable[[dict[str, Json]], dict[str, Json]]
+    ) -> Iterator[ListedRows]:
+        """Yield the first page of a listing, marked incomplete, then, when asked for more, what `rows` returns.
+
+        If the first page fails, only that is yielded.
+        """
+        ...
+
+    def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently and return their results by key; once all have ended, raise the first one's failure."""
         ...

@@ -26,14 +26,12 @@ def rows(
     network: Network,
     *,
     total: str | None = "matchCount",
-    heard: list[tuple[int | None, int]] | None = None,
     limit: int = 2,
 ) -> ListedRows:
     """The users that such a network lists, in pages of two."""
-    on_first = None if heard is None else (lambda *first: not heard.append(first))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit}), parallelism=8) as pool:
         reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": limit}).spec)
-        return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
+        return reader.rows(ListOperation("users.list", "users", "userId", total))
 
 
 def ids(found: ListedRows) -> list[str]:
@@ -260,7 +258,8 @@ class Asked:
             drop=lambda number: self.told.append(("drop", number)),
         )
         schema = ListingSchema(listing=USERS, page_size=1)
-        return read_listing(requests, schema, {})
+        *_, listed = read_listing(requests, schema, {})
+        return listed
 
 
 def test_sixteen_pages_are_asked_for_ahead() -> None:
@@ -302,7 +301,8 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
         page_size=page,
         size_limit=ListingLimit(rows=rows, memory=memory),
     )
-    return read_listing(PageRequests(ask=request_page), schema, {})
+    *_, listed = read_listing(PageRequests(ask=request_page), schema, {})
+    return listed
 
 
 def test_as_many_rows_as_the_limit_allows_are_read() -> None:

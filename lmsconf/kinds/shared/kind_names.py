@@ -92,7 +92,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     so never owned.
     listing_nouns: further listings that it reads → their display names, singular and plural.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
-    reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
     normalize_name: the form in which its names are compared.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
     time_keys: keys that hold times → whether a bare date means the end of the day.
@@ -114,7 +113,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     is_person: bool = False
     listing_nouns: Mapping[str, tuple[str, str]] = {}
     example: str = ""
-    reports_people: bool = False
     name_key: str = "name"
     normalize_name: Callable[[str], str] = normalize_name
     parts_key: str | None = None

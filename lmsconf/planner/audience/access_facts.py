@@ -39,7 +39,7 @@ from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.read.assignments import read_targets
 from lmsconf.planner.read.fields_and_groups import read_group_members
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
-from lmsconf.planner.read.people_listings import AnswerIndex, read_answer_index
+from lmsconf.planner.read.people_listings import AnswerIndex
 
 
 class LiveSmartGroup(Struct, frozen=True):
@@ -177,7 +177,7 @@ def read_access_facts(
         rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
         return sorted_listing(map(parse, rows.rows), rows.incomplete)
 
-    people = read_answer_index(reading)
+    people = reading.answers.read(reading.api)
     catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
     groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
     smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")

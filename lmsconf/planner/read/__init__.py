@@ -1,9 +1,7 @@
-"""Read a workspace: the listings that a plan needs, of each kind, concurrently, into a snapshot.
+"""Read a workspace in four phases: the listings that a plan needs, of each kind, concurrently, into a snapshot.
 
-read_all_kinds                  all kinds at once
-needed_listings                 which listings are needed, and what the jobs that read them share
-fields_and_groups, people, assignments
-                                one job each
+read_all_kinds                  the phases; the job of people
+fields_and_groups, assignments  a job for each other kind
+needed_listings                 which listings are needed, and what the jobs share
 people_listings                 listings of people, and their answers in compact form
-target_requests                 the targets of contents, one request for each
 """

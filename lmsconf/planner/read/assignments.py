@@ -140,21 +140,27 @@ def _moment(text: str | None, zone: tzinfo | None) -> str | None:
         return text
 
 
-def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
-    """Return the targets of the named contents; None if they are not needed. Also adds the catalog."""
-    if not reading.is_needed(CONTENT_TARGET):
-        return None
+def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None]:
+    """Read the catalog, in the second phase the targets of the named contents, in the last some again.
+
+    Who is in progress on what is replaced is read before people are, where these may be looked up.
+    """
     catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
     contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
     reading.further[CONTENT] = contents
+    yield None
     wanted = _wanted(reading, contents.rows)
     answers = read_targets(reading.api, wanted)
     people = _people_of(reading, answers)
     if people is None:
-        reading.report_people(CONTENT_TARGET, None)
-    kept = _read_in_progress(reading, contents, answers, lists_people=people is None)
-    if people is not None:
-        reading.report_people(CONTENT_TARGET, people | kept)
+        reading.needs_all_people = True
+    else:
+        kept = _read_in_progress(reading, contents, answers, lists_people=False)
+        reading.people_in_lists.update(people, kept)
+    yield None
+    yield None
+    if people is None:
+        _read_in_progress(reading, contents, answers, lists_people=True)
     live, differs = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
     incomplete = contents.incomplete or differs
     reading.targets = {id: rows for id, (_, rows) in live.items()}
@@ -163,7 +169,7 @@ def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
         reading.further[EDITS] = sorted_listing(edits, incomplete)
     listing = sorted_listing((row for _, rows in live.values() for row in rows), incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
-    return listing
+    yield listing
 
 
 def _read_in_progress(
@@ -175,7 +181,7 @@ def _read_in_progress(
 ) -> frozenset[RemoteId]:
     """Read who is in progress on what the manifests replace now, if anything; return their ids.
 
-    lists_people: whether everybody is listed, whatever is found here, so that ids of people are known.
+    lists_people: whether all people are listed, so that their ids are known.
     """
     replaces = any(
         resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)
@@ -187,8 +193,7 @@ def _read_in_progress(
     groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
     targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: targets}
-    listings |= {group: reading.wait_for_listing(group) for group in groups}
-    listings |= {USER: reading.wait_for_listing(USER)} if lists_people else {}
+    listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
     audiences = live_audiences(reading.plan_context(listings))
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
@@ -235,7 +240,7 @@ def _targets_of_people(
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
-    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
+    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.listings[name].rows}
     everyone = reading.api_spec.behaviour(EVERYONE_ID)
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
@@ -287,7 +292,7 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
     ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour(EVERYONE_ID)}
     for kind in (GROUP, SMART_GROUP, USER):
         named_so = normalize_email if kind == USER else normalize_name
-        ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
+        ids |= {(kind, named_so(row.name)): row.id for row in reading.listings[kind].rows}
     named = grouped(contents, lambda content: normalize_name(content.name))
     live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
     out: set[RemoteId] = set()
@@ -338,7 +343,7 @@ def _changing(
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
     before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
-    needed = {kind: reading.wait_for_listing(kind) for kind in before if reading.is_needed(kind)}
+    needed = {kind: reading.listings[kind] for kind in before if reading.is_needed(kind)}
     planning, matched = _matched(reading, {**needed, **listings}, before, version)
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]

@@ -9,7 +9,7 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -36,26 +36,24 @@ from lmsconf.planner.read.needed_listings import (
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import ExtendedInfoListing
 
 
-def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:
-    """Return the fields; None if they are not needed.
+def read_fields(reading: ReadContext) -> Iterator[Listing[FieldRow]]:
+    """Read the fields, in the first phase.
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
-    if not reading.is_needed(CUSTOM_FIELD):
-        return None
     rows = reading.api.rows(CUSTOM_FIELDS)
     if _creates(reading, rows):
         again = reading.api.rows(CUSTOM_FIELDS)
         if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
             rows = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
-    return reading.publish_listing(CUSTOM_FIELD, _parsed(rows))
+    listing = reading.listings[CUSTOM_FIELD] = _parsed(rows)
+    yield listing
 
 
 def may_delete_fields(reading: ReadContext) -> bool:
-    """Return whether a field may be deleted or replaced, according to the manifests alone: nothing is waited for."""
+    """Return whether a field may be deleted or replaced, according to the manifests alone."""
     migrates = any(resource.spec.migrate for resource in reading.declared_of(CUSTOM_FIELD))
     return reading.covers(CUSTOM_FIELD) and (reading.may_delete(CUSTOM_FIELD) or migrates)
 
@@ -73,10 +71,14 @@ def may_lose_answers(reading: ReadContext) -> bool:
     return any(record_deletions(*matched) for matched in reading.matches(CUSTOM_FIELD))
 
 
+def may_copy_answers(reading: ReadContext) -> bool:
+    """Return whether answers may move to another field, according to the manifests alone."""
+    return any(has_migration(*version.of_kind(CUSTOM_FIELD)) for version in reading.versions)
+
+
 def copies_answers(reading: ReadContext) -> bool:
     """Return whether answers may move to another field, so that all people and their answers are needed."""
-    versions = [version.of_kind(CUSTOM_FIELD) for version in reading.versions]
-    if not any(has_migration(*version) for version in versions):
+    if not may_copy_answers(reading):
         return False
     deletions = (deletion for _, matched in reading.matches(CUSTOM_FIELD) for deletion in matched.deletions)
     return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
@@ -98,14 +100,28 @@ _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
 
 
-def read_groups(reading: ReadContext) -> Listing[GroupRow] | None:
-    """Return the groups, with members and managers where they are compared; None if they are not needed."""
-    if not reading.is_needed(GROUP):
-        return None
-    listing = reading.publish_listing(GROUP, _list_groups(reading.api))
+def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
+    """Read the groups, with members and managers where they are compared: by group, or by person.
+
+    By person, the listing of people is compared with the extended one, so all of it is read, in the third phase.
+    """
+    listing = reading.listings[GROUP] = _list_groups(reading.api)
+    yield None
     wanted, compared = _wanted_groups(reading, listing)
-    details = _members_and_managers(reading, wanted, compared)
-    return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    if _takes_fewer_pages(reading, 2 * len(wanted) + len(compared)):
+        reading.needs_all_people = True
+        extended = _extended_rows(reading)
+        yield None
+        yield None
+        people = reading.listings[USER]
+        ids = () if people.incomplete else {row.id for row in people.rows}
+        details = _from_people(reading, extended, [*wanted, *compared], ids)
+        details = details or _from_groups(reading.api, wanted, compared)
+    else:
+        details = _from_groups(reading.api, wanted, compared)
+        lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
+        reading.people_in_lists.update(*lists)
+    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
 def _wanted_groups(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[GroupRow], list[GroupRow]]:
@@ -121,21 +137,12 @@ def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
     return lists or (match.row is not None and match.row.name != match.address.name)
 
 
-def _members_and_managers(
-    reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
-) -> dict[RemoteId, GroupRow]:
-    """The wanted groups with members and managers, and the compared groups with members, by group id."""
-    total, page = reading.first_page.result()
+def _takes_fewer_pages(reading: ReadContext, requests: int) -> bool:
+    """Return whether the extended listing can be read instead of requests for groups, with fewer pages."""
+    total, page = reading.first_page
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
     replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
-    if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
-        # The listing of people is compared with this one, so all of it is read.
-        reading.report_people(GROUP, None)
-        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
-    details = _from_groups(reading.api, wanted, compared)
-    lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
-    reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
-    return details
+    return not replaces and page > 0 and 0 < -(-(total or 0) // page) < requests
 
 
 def read_group_members(
@@ -149,7 +156,7 @@ def read_group_members(
     rest = [row for row in groups if row.id not in known]
     # The extended listing keeps only groups that the plan's own reading has listed.
     few = reading.is_needed(GROUP) and -(-len(people) // _PAGE) < len(rest)
-    if few and (details := _from_people(reading, rest, people)) is not None:
+    if few and (details := _from_people(reading, _extended_rows(reading), rest, people)) is not None:
         return known | {id: row.members or frozenset() for id, row in details.items()}
     answers = reading.api.each("manual-groups.members", [({"groupId": row.id}, {}) for row in rest])
     return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
@@ -163,7 +170,7 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
             "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
         }
     )
-    members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])
+    members, managers = answers["members"], answers["managers"]
     whole = {
         row.id: GroupRow(row.id, row.name, parse_user_ids(group_members), parse_user_ids(group_managers))
         for row, group_members, group_managers in zip(wanted, members[: len(wanted)], managers, strict=True)
@@ -179,23 +186,28 @@ def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
     return id_set(answer, "userIds")
 
 
-def _from_people(
-    reading: ReadContext, wanted: Sequence[GroupRow], people: Collection[RemoteId] | None = None
-) -> dict[RemoteId, GroupRow] | None:
-    """The same from the groups of each person; None if that listing fails or does not match the others.
-
-    people: the ids of all people; by default those of the plan's own listing.
-    """
-    listed = reading.shared_state(ExtendedInfoListing)
+def _extended_rows(reading: ReadContext) -> ListedRows | None:
+    """The extended listing; None if it fails: it is only an optimization, and requests per group decide."""
     try:
-        rows = listed.rows()
+        return reading.extended_rows()
     except ApiError:
-        # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
-    if people is None:
-        known = reading.wait_for_listing(USER)
-        people = () if known.incomplete else {row.id for row in known.rows}
-    if rows.incomplete or not listed.is_clear or {str(row["userId"]) for row in rows.rows} != set(people):
+
+
+def _from_people(
+    reading: ReadContext, rows: ListedRows | None, wanted: Sequence[GroupRow], people: Collection[RemoteId]
+) -> dict[RemoteId, GroupRow] | None:
+    """The same from the groups of each person; None if the extended listing failed or does not match the others.
+
+    people: the ids of all people.
+    """
+    listed = reading.extended_info
+    if (
+        rows is None
+        or rows.incomplete
+        or not listed.is_clear
+        or {str(row["userId"]) for row in rows.rows} != set(people)
+    ):
         return None
     if any(listed.names[row.id] - {row.name, ""} for row in wanted):
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
@@ -213,16 +225,15 @@ def _list_groups(api: Api) -> Listing[GroupRow]:
     return sorted_listing(map(parse_group_row, groups), rows.incomplete)
 
 
-def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
-    """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
-    if not reading.is_needed(SMART_GROUP):
-        return None
-    listing = reading.publish_listing(SMART_GROUP, _list_smart_groups(reading.api))
+def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] | None]:
+    """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
+    listing = reading.listings[SMART_GROUP] = _list_smart_groups(reading.api)
+    yield None
     wanted = _wanted_smart_groups(reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
-    reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
-    return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    reading.people_in_lists.update(*(row.managers or () for row in details.values()))
+    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
 def _wanted_smart_groups(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[SmartGroupRow]:

@@ -1,12 +1,10 @@
-"""Which listings are needed, and what the jobs that read them concurrently share."""
+"""Which listings are needed, and what the jobs that read them share."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,11 +17,12 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP,
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Api
+from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
+from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
 
@@ -78,9 +77,6 @@ def _needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
     return frozenset(fields | people)
 
 
-State = TypeVar("State")
-
-
 Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
 
 
@@ -90,12 +86,15 @@ class ReadContext:
     manifests: what these and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
-    first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
-    people sets it once the first page has arrived. targets: the targets of the contents that were read, by content.
-    editors: ids of last editors, for a drift report; some may be no people of the workspace.
-    further: listings of the snapshot beside those that jobs return.
-    named_people: the ids that named people had when a plan was made.
     effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
+
+    Set by the first phase: `listings`, without details, incomplete for a kind that is not read; and `first_page`: the
+    number of people, None if not counted, and of rows on the first page, 0 if people are not listed.
+    By the second: people_in_lists: the ids of all people in the rows that are compared, and those that named people
+    had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
+    targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
+    some may be no people of the workspace.
+    further: listings of the snapshot beside those that jobs return.
     """
 
     def __init__(
@@ -121,21 +120,15 @@ class ReadContext:
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
         self.editors: set[RemoteId] = set()
         self.named_people = wanted.people
-        self._lock = threading.RLock()
-        self._states: dict[Callable[[ReadContext], Any], Any] = {}
-        self._listings: dict[str, Future[Listing[Any]]] = {name: Future() for name in KINDS}
+        self.people_in_lists: set[RemoteId] = {*wanted.people}
+        self.needs_all_people = False
+        self.extended_info, self.answers = ExtendedInfoListing(), PeopleWithAnswers()
+        self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
         self.further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
-        self.first_page: Future[tuple[int | None, int]] = Future()
+        self.first_page: tuple[int | None, int] = (None, 0)
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
-        reporting = [name for name in self._needed if KINDS[name].reports_people]
-        self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {name: Future() for name in reporting}
-        self._lists_unreported_people = any(
-            KINDS[other].is_person and not KINDS[name].reports_people and name != other
-            for name, others in needs.items()
-            for other in others
-        )
 
     def covers(self, kind: str) -> bool:
         """Return whether manifests, ownership or the selection cover a kind."""
@@ -160,45 +153,14 @@ class ReadContext:
         """Return the entries under `absent` of a kind."""
         return self.manifests.of_kind(kind)[1]
 
-    def publish_listing(self, kind: str, listing: Listing[Row]) -> Listing[Row]:
-        """Release the jobs that wait for the listing of a kind; details may be read afterwards."""
-        self._listings[kind].set_result(listing)
-        return listing
-
-    def wait_for_listing(self, kind: str) -> Listing[Any]:
-        """Return the listing of a kind as published, without details; wait for it. Raises what its job failed with."""
-        return self._listings[kind].result()
-
-    def report_people(self, kind: str, ids: Iterable[RemoteId] | None) -> None:
-        """Report the ids of all people in the rows that the job of a kind compares; None: they are not known.
-
-        A kind with `reports_people` does it once, before it waits for the listing of people.
-        """
-        self._reports[kind].set_result(None if ids is None else frozenset(ids))
-
-    def wait_for_reported_people(self) -> frozenset[RemoteId] | None:
-        """Return the people that the jobs of all kinds reported, waiting for them; None if some are not known."""
-        if self._lists_unreported_people:
-            return None
-        reports = [report.result() for report in self._reports.values()]
-        return None if None in reports else frozenset[RemoteId]().union(*filter(None, reports))
+    def extended_rows(self) -> ListedRows:
+        """Return the ids and rights of all people, read on first use; not thread-safe. Raises ApiError."""
+        return self.extended_info.rows(self.api, {row.id for row in self.listings[GROUP].rows})
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
         entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
         return emails_of([entry for entry in entries if self.chosen(entry.address)])
-
-    def shared_state(self, make: Callable[[ReadContext], State]) -> State:
-        """Return the one value of this reading that `make`, a function or class of a kind, makes on first use."""
-        with self._lock:
-            if make not in self._states:
-                self._states[make] = make(self)
-            return cast("State", self._states[make])
-
-    def count_people(self, total: int | None, rows: int) -> None:
-        """Set `first_page`, unless it is set."""
-        if not self.first_page.done():
-            self.first_page.set_result((total, rows))
 
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
@@ -211,22 +173,20 @@ class ReadContext:
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
     def matches(self, kind: str) -> list[Matched]:
-        """Match each version of the manifests with the published listing of a kind, once."""
-        listing = self.wait_for_listing(kind)
-        with self._lock:
-            if kind not in self._matches:
-                self._matches[kind] = [self.match(kind, listing, version) for version in self.versions]
+        """Match each version of the manifests with the listing of a kind, once it is read."""
+        if kind not in self._matches:
+            self._matches[kind] = [self.match(kind, self.listings[kind], version) for version in self.versions]
         return self._matches[kind]
 
     def has_changes(self, kind: str) -> bool:
-        """Return whether a resource of a kind is deleted or changed, according to its published listing."""
+        """Return whether a resource of a kind is deleted or changed, according to its listing."""
         return any(
             matched.deletions or any(match.row and has_difference(diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
 
     def has_deletions(self, kind: str) -> bool:
-        """Return whether a live resource of a kind is deleted, according to its published listing."""
+        """Return whether a live resource of a kind is deleted, according to its listing."""
         return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
     def rows_to_read(
@@ -254,20 +214,6 @@ class ReadContext:
                 renamed = rename_candidates(matched.unmanaged, self.policy)
                 candidates |= {one.row.id: rows[one.row.id] for one in renamed}
         return wanted, candidates
-
-    def publish_rest(self, kind: str, listing: Listing[Any] | None) -> None:
-        """End the job of a kind, whose listing is published now unless it was before."""
-        published = self._listings[kind]
-        if not published.done():
-            published.set_result(Listing(incomplete="it was not read") if listing is None else listing)
-        self.end_job(kind, LookupError(f"the job of {kind} ended without a result"))
-
-    def end_job(self, kind: str, error: BaseException) -> None:
-        """Fail the futures that the job of a kind has left open."""
-        own: list[Future[Any] | None] = [self._listings[kind], self._reports.get(kind)]
-        for future in (*own, self.first_page if kind == USER else None):
-            if future is not None and not future.done():
-                future.set_exception(error)
 
 
 def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What the jobs of one reading share of people: few of them by id, the extended listing, and all with their answers.
+"""What the jobs of one reading share of people: the extended listing, and all with their answers.
 
 The listing of people is read once for a plan: what it says about answers is kept page by page, in compact form, with
 shared parts, one row for each person (API specification, User list entry).
@@ -6,35 +6,32 @@ shared parts, one row for each person (API specification, User list entry).
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, partial
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
-from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
     comparable,
     optional_text,
     parse_answer,
-    require_object,
     require_text,
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import ListedRows
+from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.read.needed_listings import ReadContext, keep_keys
+from lmsconf.model.names import normalize_name
+
+Row: TypeAlias = dict[str, Json]
 
 
-class ExtendedInfoListing:
+class ExtendedInfoListing(Struct):
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
@@ -43,24 +40,23 @@ class ExtendedInfoListing:
     is_clear: False if a person was listed twice or without groups, or a group without its id.
     """
 
-    def __init__(self, reading: ReadContext) -> None:
-        self.reading = reading
-        self.members: defaultdict[str, set[RemoteId]] = defaultdict(set)
-        self.managers: defaultdict[str, set[RemoteId]] = defaultdict(set)
-        self.names: defaultdict[str, set[str]] = defaultdict(set)
-        self.is_clear = True
-        self._lock = threading.Lock()
-        self._rows: ListedRows | None = None
-        self._seen: set[RemoteId] = set()
+    members: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
+    managers: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
+    names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    is_clear: bool = True
+    _rows: ListedRows | None = None
+    _seen: set[RemoteId] = field(default_factory=set)
 
-    def rows(self) -> ListedRows:
-        """Return the ids and rights of all people. Raises ApiError if the service refuses or cannot be reached."""
-        with self._lock:
-            if self._rows is None:
-                self._rows = self.reading.api.rows(EXTENDED_INFO, keep=self._kept)
-            return self._rows
+    def rows(self, api: Api, manual: Collection[str]) -> ListedRows:
+        """Return the ids and rights of all people, read on first use.
 
-    def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
+        manual: the ids of the manual groups. Raises ApiError if the service refuses or cannot be reached.
+        """
+        if self._rows is None:
+            self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
+        return self._rows
+
+    def _kept(self, manual: frozenset[str], person: Row) -> Row:
         id = RemoteId(str(person["userId"]))
         self.is_clear = self.is_clear and id not in self._seen
         self._seen.add(id)
@@ -69,86 +65,10 @@ class ExtendedInfoListing:
             for group in groups if isinstance(groups, list) else [None]:
                 if not isinstance(group, dict) or group.get("groupId") is None:
                     self.is_clear = False
-                elif (group_id := str(group["groupId"])) in self._manual:
+                elif (group_id := str(group["groupId"])) in manual:
                     held[group_id].add(id)
                     self.names[group_id].add(str(group.get("name") or ""))
         return {"userId": person["userId"], **{key: person.get(key) for key in RIGHTS}}
-
-    @cached_property
-    def _manual(self) -> frozenset[str]:
-        """The ids of the manual groups, waiting for their listing; empty if it is not read."""
-        rows = self.reading.wait_for_listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
-        return frozenset(row.id for row in rows)
-
-
-Row: TypeAlias = dict[str, Json]
-_EDITORS: Final = 5
-"""How many last editors are looked up, a request each."""
-
-
-def read_needed_people(
-    reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]
-) -> ListedRows:
-    """Return the rows of all people, or only of those that the plan shows, and count them.
-
-    may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
-    """
-    first: dict[str, Row] = {}
-    people: list[Row] | None = None
-
-    def kept(row: Row) -> Row:
-        small = keep(row)
-        if not reading.first_page.done():
-            first[str(row["userId"])] = small
-        return small
-
-    def reads_on(total: int | None, rows: int) -> bool:
-        nonlocal people
-        reading.count_people(total, rows)
-        people = _looked_up(reading, first, total, keep) if may_look_up() else None
-        return people is None
-
-    rows = reading.api.rows(USERS, on_first=reads_on, keep=kept)
-    return rows if people is None else ListedRows(rows=(*first.values(), *people), total=rows.total)
-
-
-def _looked_up(
-    reading: ReadContext, first: Mapping[str, Row], total: int | None, keep: Callable[[Row], Row]
-) -> list[Row] | None:
-    """Return the rows of the people in lists who are not on the first page; None if all people must be listed."""
-    if total is None or not first:
-        return None
-    # Looking up may be in vain, so it is tried only where it takes half as many requests at most.
-    most = (-(-total // len(first)) - 1) // 2
-    unknown = reading.named_emails() - _emails(first.values())
-    if most < 1 or len(unknown) > most:
-        return None
-    ids = reading.wait_for_reported_people()
-    if ids is not None:
-        ids |= reading.named_people
-    if ids is None or len(others := sorted(ids - first.keys())) > most or len(unknown) > len(others):
-        return None
-    try:
-        answers = reading.api.each("users.get", [({"userId": id}, {}) for id in others])
-    except (Rejected, InvalidResponse):
-        # The id is not a person's, or the response cannot be read: only the listing shows whose it is.
-        return None
-    people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
-    if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
-        return None
-    return [*people, *_editors(reading, {*first, *others}, keep)]
-
-
-def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
-    """Yield the rows of the first few last editors who are people of the workspace, so that drift can name them."""
-    for id in sorted(reading.editors - known)[:_EDITORS]:
-        # Of one who is no person of the workspace the id is shown.
-        with suppress(Rejected):
-            yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
-
-
-def _emails(people: Iterable[Row]) -> frozenset[str]:
-    return frozenset(normalize_email(str(person.get("email") or "")) for person in people)
 
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
@@ -169,21 +89,20 @@ class AnswerIndex(Struct, frozen=True, dict=True):
         return {person.id: position for position, person in enumerate(self.people)}
 
 
-class PeopleWithAnswers:
+class PeopleWithAnswers(Struct):
     """Collects the rows of the listing of people while one reading reads it.
 
     keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
-    answers are copied or deleted.
+    answers are copied or deleted. index: all people, once the listing is read to its end.
     """
 
-    def __init__(self, reading: ReadContext) -> None:
-        # Few people pick from few choices in many different ways: equal parts are kept once.
-        self._people: dict[RemoteId, AnswersRow] = {}
-        self._shared: dict[tuple[str, str, bool], Answer | None] = {}
-        self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
-        self._has_answers = False
-        self.keeps_texts = False
-        self.index: AnswerIndex | None = None
+    keeps_texts: bool = False
+    index: AnswerIndex | None = None
+    _people: dict[RemoteId, AnswersRow] = field(default_factory=dict)
+    # Few people pick from few choices in many different ways: equal parts are kept once.
+    _shared: dict[tuple[str, str, bool], Answer | None] = field(default_factory=dict)
+    _rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = field(default_factory=dict)
+    _has_answers: bool = False
 
     def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
         """Return a filter of rows that also adds each row."""
@@ -231,6 +150,13 @@ class PeopleWithAnswers:
         self.index = AnswerIndex(people, self._has_answers, incomplete)
         return self.index
 
+    def read(self, api: Api) -> AnswerIndex:
+        """Return all people with their answers: as collected by the reading, or read now."""
+        if self.index is not None:
+            return self.index
+        keep = self.collecting(lambda row: {"userId": row["userId"]})
+        return self.finish(api.rows(USERS, keep=keep).incomplete)
+
 
 def _parse(name: str, value: Json, *, keeps_text: bool) -> Answer | None:
     """Return a field and its answer, None for no answer."""
@@ -241,11 +167,3 @@ def _parse(name: str, value: Json, *, keeps_text: bool) -> Answer | None:
     if answer is None or not answer.picked:
         return None
     return normalize_name(name), answer if keeps_text else answer.comparable()
-
-
-def read_answer_index(reading: ReadContext) -> AnswerIndex:
-    """Return all people with their answers: as collected by the reading, or read now."""
-    people = reading.shared_state(PeopleWithAnswers)
-    if people.index is not None:
-        return people.index
-    return people.finish(reading.api.rows(USERS, keep=people.collecting(keep_keys("userId"))).incomplete)

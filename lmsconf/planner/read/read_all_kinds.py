@@ -7,13 +7,17 @@ there and in GET /users/extended-info, a page of people per request.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import repeat
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.api.spec.operations import USERS
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.groups import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
@@ -43,7 +47,7 @@ from lmsconf.kinds.user.types import (
     parse_values,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import ListedRows
+from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -51,6 +55,7 @@ from lmsconf.planner.read.assignments import find_empty_group_listings, read_ass
 from lmsconf.planner.read.fields_and_groups import (
     copies_answers,
     find_unlisted_fields,
+    may_copy_answers,
     may_delete_fields,
     may_lose_answers,
     read_fields,
@@ -62,42 +67,56 @@ from lmsconf.planner.read.needed_listings import (
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers, read_needed_people
+from lmsconf.planner.read.people_listings import Row
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 Data = Mapping[str, Json]
 
 
-def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
-    """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
+def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
+    """Read the people, with the attributes that are compared, and count them; no listing if only that is needed.
+
+    The first phase reads the first page, and all others if all people are needed in any case; the third the people in
+    lists, or else the other pages; the last what the listing of people does not have.
+    """
     needed = reading.is_needed(USER) or copies_answers(reading)
-    if not needed:
-        answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
-        total = require_object(answer, "the people").get("matchCount")
-        reading.people = total if isinstance(total, int) else None
-        reading.count_people(reading.people, 0)
-        if not may_lose_answers(reading):
-            return None
-    index = reading.shared_state(PeopleWithAnswers)
-    collects = reading.effects or reading.everything or reading.covers(CUSTOM_FIELD)
+    index, keep = reading.answers, _kept(reading)
     index.keeps_texts = reading.everything or may_delete_fields(reading)
-    keep = index.collecting(_kept(reading)) if collects else _kept(reading)
-    rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
-    looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
-    if reading.effects and not looked_up:
+    if reading.effects or reading.everything or reading.covers(CUSTOM_FIELD):
+        keep = index.collecting(keep)
+    pages = reading.api.pages(USERS, keep=keep)
+    rows = next(pages) if needed else _count_people(reading.api)
+    reading.people, reading.first_page = rows.total, (rows.total, len(rows.rows))
+    most = _most_lookups(reading, rows)
+    if needed and not most:
+        *_, rows = rows, *pages
+    yield None
+    yield None
+    loses = may_lose_answers(reading)
+    if not needed and not loses:
+        return
+    few = _looked_up(reading, rows, most, keep) if most and not loses else None
+    *_, rows = (few,) if few else (rows, *pages)
+    if reading.effects and not few:
         index.finish(rows.incomplete)
-    reading.count_people(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
-    listing = reading.publish_listing(USER, sorted_listing(map(parse_person_row, rows.rows), rows.incomplete))
-    if not needed or may_lose_answers(reading):
+    listing = reading.listings[USER] = sorted_listing(map(parse_person_row, rows.rows), rows.incomplete)
+    if not needed or loses:
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
+    yield None
     if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         listing = read_manager_rights(reading, listing)
-    if not reading.covers(USER):
-        return listing if needed else None
+    if reading.covers(USER):
+        listing = _with_attributes(reading, listing, rows)
+    if needed:
+        yield listing
+
+
+def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
+    """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
     matched = reading.match(USER, listing, reading.manifests)
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
@@ -107,11 +126,63 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     return read_managed_groups(reading, matched[1], listing)
 
 
+def _count_people(api: Api) -> ListedRows:
+    """Return no rows, and the number of people, if the service reports it."""
+    answer = api.get("users.list", query={"skip": 0, "limit": 1})
+    total = require_object(answer, "the people").get("matchCount")
+    return ListedRows(rows=(), total=total if isinstance(total, int) else None)
+
+
+_EDITORS: Final = 5
+"""How many last editors are looked up, a request each."""
+
+
+def _most_lookups(reading: ReadContext, first: ListedRows) -> int:
+    """Return how many people may be looked up who are not on the first page; 0 if all people must be listed.
+
+    Looking up may be in vain, so it is tried only where it takes half as many requests at most.
+    """
+    if first.total is None or not first.rows or not _only_in_lists(reading):
+        return 0
+    most = (-(-first.total // len(first.rows)) - 1) // 2
+    return most if len(reading.named_emails() - _emails(first.rows)) <= most else 0
+
+
+def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callable[[Row], Row]) -> ListedRows | None:
+    """Return the first page and the rows of the other people in lists; None if all people must be listed."""
+    known = {str(row["userId"]) for row in first.rows}
+    unknown, others = reading.named_emails() - _emails(first.rows), sorted(reading.people_in_lists - known)
+    if reading.needs_all_people or len(others) > most or len(unknown) > len(others):
+        return None
+    try:
+        answers = reading.api.each("users.get", [({"userId": id}, {}) for id in others])
+    except (Rejected, InvalidResponse):
+        # The id is not a person's, or the response cannot be read: only the listing shows whose it is.
+        return None
+    people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
+    if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
+        return None
+    editors = _editors(reading, known.union(others), keep)
+    return ListedRows(rows=(*first.rows, *people, *editors), total=first.total)
+
+
+def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
+    """Yield the rows of the first few last editors who are people of the workspace, so that drift can name them."""
+    for id in sorted(reading.editors - known)[:_EDITORS]:
+        # Of one who is no person of the workspace the id is shown.
+        with suppress(Rejected):
+            yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
+
+
+def _emails(people: Iterable[Row]) -> frozenset[str]:
+    return frozenset(normalize_email(str(person.get("email") or "")) for person in people)
+
+
 def _only_in_lists(reading: ReadContext) -> bool:
-    """Return whether of people only their ids and e-mails in lists and assignments are needed."""
+    """Return whether of people only ids and e-mails in lists are needed, unless answers are lost."""
     if reading.everything or (reading.covers(USER) and not _all_known(reading)):
         return False
-    return reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody" and not may_lose_answers(reading)
+    return reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
 
 
 def _all_known(reading: ReadContext) -> bool:
@@ -145,7 +216,7 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    extended, page = reading.shared_state(ExtendedInfoListing), reading.first_page.result()[1]
+    page = reading.first_page[1]
     specs = {
         str(match.row.id): match.declared.spec
         for match in matched.matches
@@ -157,7 +228,7 @@ def read_attributes(
     rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
     everybody: ListedRows | None = None
     if reading.everything or (rights and -(-len(listing.rows) // max(1, page)) < len(rights)):
-        everybody = extended.rows()
+        everybody = reading.extended_rows()
         wanted = details.keys() if reading.everything else {*rights}
         held = {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in wanted}
         details |= {id: details[id] | both for id, both in held.items()}
@@ -169,7 +240,7 @@ def read_attributes(
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
     whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
-        everybody = extended.rows()
+        everybody = reading.extended_rows()
     if everybody is not None:
         reading.further[ADMIN] = admin_listing(everybody, listing.rows)
     return whole
@@ -179,7 +250,7 @@ def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> 
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
         return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
-    answers = reading.shared_state(PeopleWithAnswers).answers_of(RemoteId(str(row["userId"]))).all_answers
+    answers = reading.answers.answers_of(RemoteId(str(row["userId"]))).all_answers
     return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
@@ -193,8 +264,7 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
     named.update(old for one in people_entries for old in one.previously)
     pinned = {one.pin(reading.policy.workspace) for one in people_entries}
-    extended = reading.shared_state(ExtendedInfoListing).rows()
-    held = {str(row["userId"]): parse_rights(row) for row in extended.rows}
+    held = {str(row["userId"]): parse_rights(row) for row in reading.extended_rows().rows}
     wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
     rows = (_with(row, held.get(row.id, {}) if row.id in wanted else {}) for row in listing.rows)
     return replace(listing, rows=tuple(rows))
@@ -236,25 +306,33 @@ def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
     return replace(row, **details) if details else row
 
 
-_READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
+_READ: Final[Mapping[str, Callable[[ReadContext], Iterator[Listing[Any] | None]]]] = {
     USER: read_people,
     CUSTOM_FIELD: read_fields,
     GROUP: read_groups,
     SMART_GROUP: read_smart_groups,
     CONTENT_TARGET: read_assignments,
 }
-"""Kind → its job, which returns what it read, or None if that is not needed. People are the most pages, so first."""
+"""Kind → its job: each `yield` ends a phase, the last one yields the listing. People are the most pages, so first."""
+_PHASES: Final = 4
 
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     """Run a reading, and return its snapshot; what its jobs share can be read on.
 
+    In each phase the jobs of all kinds run concurrently, and use what all of them have read before: 1. listings,
+    2. details of what is compared, 3. people, 4. what depends on those.
     Raises ApiError, also for a response that is not a listing. A listing that looks complete is marked incomplete if
     another one contradicts it. url, taken_at: recorded in the snapshot as given.
     """
-    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
-    listings = {kind: one for kind, one in results.items() if isinstance(one, Listing)}
-    listings |= dict(sorted(reading.further.items()))
+    jobs = {kind: read(reading) for kind, read in _READ.items() if kind == USER or reading.is_needed(kind)}
+    # Where people are needed only to copy answers, the fields say whether they are.
+    fields_first = not reading.is_needed(USER) and may_copy_answers(reading)
+    found: dict[str, Listing[Any]] = {}
+    for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, _PHASES)):
+        ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
+        found |= {kind: listing for kind, listing in ended.items() if listing is not None}
+    listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
     name = reading.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     return mark_contradicted(snapshot)
@@ -268,14 +346,3 @@ def mark_contradicted(snapshot: Snapshot) -> Snapshot:
         if snapshot.listings[name].incomplete is None
     }
     return replace(snapshot, listings={**snapshot.listings, **doubts})
-
-
-def _run(reading: ReadContext, kind: str, read: Callable[[ReadContext], Listing[Any] | None]) -> Listing[Any] | None:
-    """Run one job, and leave nobody waiting for what it did not read."""
-    try:
-        listing = read(reading)
-    except BaseException as error:
-        reading.end_job(kind, error)
-        raise
-    reading.publish_rest(kind, listing)
-    return listing
