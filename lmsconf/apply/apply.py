@@ -29,7 +29,7 @@ from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
-from lmsconf.apply.scheduler import ApplyProgress, Begin
+from lmsconf.apply.scheduler import ApplyProgress, Begin, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
@@ -128,25 +128,25 @@ def apply_safely(
             settings=settings,
             connection=connection,
             parallelism=options.parallelism,
-            timing=WaitClock(tell=progress.waiting),
-            on_read=progress.workspace_read,
+            timing=_wait_clock(progress, "settle", "Waiting for what was sent to show"),
+            on_read=progress.record,
         )
         prepared = source(workspace, progress)
         plan, manifests = prepared.plan, prepared.manifests
         journal = None
         try:
-            progress.planned(plan)
+            progress.record(plan)
             renew_lock, snapshot = _check_and_lock(workspace, prepared, options, progress, leases)
             # From here on Ctrl-C is recorded in the report.
             interrupts.defer()
             journal = _open_journal(settings, plan, options, snapshot, progress) if plan.calls else None
         except LmsconfError as error:
             interrupts.defer()
-            progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
+            progress.record(report_unstarted(workspace, plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
             interrupts.defer()
-            progress.interrupted(cut)
+            progress.record(cut)
             return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
         # To verify, the workspace is read again: let go of the old snapshot before, or both are in memory.
         del snapshot
@@ -165,6 +165,10 @@ def apply_safely(
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
             report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
         return report, journal is not None
+
+
+def _wait_clock(progress: ApplyProgress, reason: str, message: str) -> WaitClock:
+    return WaitClock(tell=lambda left: progress.record(Waiting(reason, message, left)))
 
 
 def _check_and_lock(
@@ -217,7 +221,7 @@ def _open_journal(
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     if snapshot is not None and (number := count_destroyed(plan, snapshot)) > MOST_KEPT:
-        progress.note(
+        progress.record(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
         )
     return Journal.begin(
@@ -246,9 +250,7 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
     with hold_lock(settings.root, chosen.name):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not chosen.embedded:
-            wait_for_pending_writes(
-                settings.root, chosen.url, settings.policy.settle, notify=progress.waiting_for_earlier_run
-            )
+            wait_for_pending_writes(settings.root, chosen.url, settings.policy.settle, notify=progress.record)
         yield
 
 
@@ -259,11 +261,11 @@ def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress
     if terms is None or not plan.calls:
         yield None
         return
-    timing = WaitClock(tell=progress.waiting_for_lock)
+    timing = _wait_clock(progress, "lock", "Waiting until the lock of this run is listed")
     locks = LockManager(workspace.connection, settle=workspace.settings.policy.settle, timing=timing)
     try:
         with locks.hold(terms) as lease:
             yield lease.renew_before
     finally:
         if locks.left:
-            progress.note(locks.left)
+            progress.record(locks.left)

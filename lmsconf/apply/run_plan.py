@@ -169,12 +169,12 @@ def _send_calls(
             before_call(call)
         if journal is not None:
             journal.record_intent(call)
-        progress.call_started(call)
+        progress.record(call)
 
     def end(outcome: CallOutcome) -> None:
         if journal is not None:
             journal.record_outcome(outcome)
-        progress.call_ended(outcome)
+        progress.record(outcome)
         counter.count(outcome)
 
     first_calls = _first_calls(workspace, plan, journal)

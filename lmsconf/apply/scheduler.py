@@ -45,43 +45,39 @@ def unreported(label: str) -> AbstractContextManager[Report]:
     return nullcontext(lambda progress: None)
 
 
-class ApplyProgress:
-    """What an apply reports while it runs. Every method does nothing here; override those that you need."""
+class Waiting(Struct, frozen=True):
+    """The run waits for at most so many seconds; None: until somebody has answered. reason: as in events."""
 
-    def phase(self, label: str) -> AbstractContextManager[Report]:
-        """A phase begins: Reading, Checking, Applying or Verifying. The context's value receives the progress."""
-        return unreported(label)
+    reason: str
+    message: str
+    seconds: float | None = None
 
-    def planned(self, plan: Plan) -> None:
-        """The plan is made or loaded, and nothing has been checked yet."""
 
-    def workspace_read(self, snapshot: Snapshot) -> None:
-        """The workspace, or the part that is needed, was read: for the plan, to check it, or to verify the result."""
+ApplyEvent: TypeAlias = (
+    "Plan | Snapshot | Waiting | PendingWrites | Call | CallOutcome | str | ApplyReport | KeyboardInterrupt"
+)
+"""What happens while a plan is applied.
 
-    def waiting(self, seconds: float) -> None:
-        """A write is not visible yet; the run waits at most so many seconds for it."""
+Plan            it is made or loaded, and nothing has been checked yet
+Snapshot        the workspace, or the part that is needed, was read
+PendingWrites   these of an earlier run may still take effect, and the run waits before it reads
+Call            it is about to be sent, or sent again
+CallOutcome     a call has ended, or is not sent because an earlier one failed or the run stopped
+str             a sentence for people, such as that a lock could not be removed
+ApplyReport     the run ends before its first call with an error, which is raised next
+KeyboardInterrupt
+                Ctrl-C or SIGTERM before the first call
+"""
 
-    def waiting_for_lock(self, seconds: float) -> None:
-        """The run's own lock is not listed yet; the run waits at most so many seconds for it."""
 
-    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
-        """Writes of an earlier run may still take effect; the run waits `writes.seconds` before it reads."""
-        self.note(str(writes))
+class ApplyProgress(Struct, frozen=True):
+    """What an apply calls while it runs; by default nothing.
 
-    def call_started(self, call: Call) -> None:
-        """A call is about to be sent, or sent again. Several threads may call this at a time."""
+    phase: Reading, Checking, Applying or Verifying begins. record: called for each event, by several threads.
+    """
 
-    def call_ended(self, outcome: CallOutcome) -> None:
-        """A call has ended, or is not sent because an earlier one failed or the run stopped."""
-
-    def note(self, text: str) -> None:
-        """A sentence for people, such as why the start is delayed or that a lock could not be removed."""
-
-    def stopped(self, report: ApplyReport) -> None:
-        """The run ends before its first call with an error, which is raised next."""
-
-    def interrupted(self, error: KeyboardInterrupt) -> None:
-        """Ctrl-C or SIGTERM before the first call."""
+    phase: Phase = unreported
+    record: Callable[[ApplyEvent], None] = lambda event: None
 
 
 class CallCounter:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.apply.scheduler import ApplyEvent, ApplyProgress, Waiting
 from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
@@ -47,12 +46,10 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.model.calls import Call, Report
 from lmsconf.model.fleet import INTERRUPTIONS
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.outcome_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
@@ -153,9 +150,12 @@ def apply(
         plan, is_saved = replace(plan, command=command), planfile is not None
         return PreparedPlan(plan=plan, manifests=manifests, saved=is_saved)
 
-    screen = ApplyScreen(output, events, shows_plan=planfile is None)
+    def approve(plan: Plan) -> bool:
+        events.record(Waiting("approval", "Waiting for approval"))
+        return confirm("Apply this plan?", about=workspace_line(plan))
+
     options = ApplyOptions(
-        approve=screen.approve if asks else None,
+        approve=approve if asks else None,
         digest=digest,
         needs_rehearsal=needs_rehearsal,
         verify=VerifyMode(verify),
@@ -164,74 +164,41 @@ def apply(
         max_rate=max_rate,
         on_call=on_request(events),
     )
+    shown = apply_progress(output, events, shows_plan=planfile is None)
     with options.interrupts.installed():
-        report, journalled = apply_safely(settings, prepare, options, screen)
-        events.applied(report)
+        report, journalled = apply_safely(settings, prepare, options, shown)
+        events.record(report)
         return write_report(output, report, journalled=journalled, was_asked=asks)
 
 
-class ApplyScreen(ApplyProgress):
-    """Progress bars, the plan and notes on stderr, and all of it as events.
+def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -> ApplyProgress:
+    """Return what shows progress bars, the plan and notes on stderr, and records all of it as events.
 
     A plan from a file was reviewed already and is not shown.
     """
+    has_waited = False
 
-    def __init__(self, output: Output, events: CommandEvents, *, shows_plan: bool) -> None:
-        self._output, self._events = output, events
-        self._shows_plan = shows_plan
-        self._has_waited = False
+    def record(event: ApplyEvent) -> None:
+        nonlocal has_waited
+        events.record(event)
+        match event:
+            case Plan() if shows_plan:
+                # What stops it is the error that follows.
+                text = plan_text(mask_if_enabled(event), names_blockers=False)
+                write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
+            case Waiting(reason="settle", seconds=float() | int() as seconds) if not has_waited:
+                has_waited = True
+                write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
+            case PendingWrites() | str():
+                write_stderr(str(event))
+            case ApplyReport() if output.format != "text":
+                # A program expects one document: the report, with all calls not attempted.
+                # For a person the error is enough.
+                write_report(output, event, journalled=False)
+            case KeyboardInterrupt():
+                report_interrupt(event)
 
-    @contextmanager
-    def phase(self, label: str) -> Iterator[Report]:
-        with show_reading_progress(label, self._events) as tell:
-            yield tell
-
-    def workspace_read(self, snapshot: Snapshot) -> None:
-        self._events.workspace_read(snapshot)
-
-    def call_started(self, call: Call) -> None:
-        self._events.call_started(call)
-
-    def call_ended(self, outcome: CallOutcome) -> None:
-        self._events.call_ended(outcome)
-
-    def planned(self, plan: Plan) -> None:
-        self._events.planned(plan)
-        if self._shows_plan:
-            # What stops it is the error that follows.
-            text = plan_text(mask_if_enabled(plan), names_blockers=False)
-            write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
-
-    def approve(self, plan: Plan) -> bool:
-        """Ask on the terminal; only `yes` approves."""
-        self._events.waiting("approval", "Waiting for approval")
-        return confirm("Apply this plan?", about=workspace_line(plan))
-
-    def waiting_for_lock(self, seconds: float) -> None:
-        self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)
-
-    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
-        self._events.waiting("earlier_run", str(writes), writes.seconds)
-        write_stderr(str(writes))
-
-    def waiting(self, seconds: float) -> None:
-        self._events.waiting("settle", "Waiting for what was sent to show", seconds)
-        if not self._has_waited:
-            self._has_waited = True
-            write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
-
-    def note(self, text: str) -> None:
-        self._events.note(text)
-        write_stderr(text)
-
-    def stopped(self, report: ApplyReport) -> None:
-        self._events.applied(report)
-        # A program expects one document: the report, with all calls not attempted. For a person the error is enough.
-        if self._output.format != "text":
-            write_report(self._output, report, journalled=False)
-
-    def interrupted(self, error: KeyboardInterrupt) -> None:
-        report_interrupt(error)
+    return ApplyProgress(phase=partial(show_reading_progress, events=events), record=record)
 
 
 def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_asked: bool = False) -> ExitCode:

@@ -111,7 +111,7 @@ def drift(
             report, edits = drifted.drift, drifted.accept(accepted)
         else:
             report = drifted.without_refused_edits()
-    events.compared(report)
+    events.record(report)
     if edits is None:
         output.show(DRIFT_VIEWS, report)
         return report.exit

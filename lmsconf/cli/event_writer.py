@@ -15,16 +15,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import singledispatchmethod
 from math import inf
 from pathlib import Path
 from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
+from lmsconf.apply.scheduler import Waiting
 from lmsconf.cli.context import refuse_options
 from lmsconf.cli.output import Output, mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
+from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.documents.reports import drift_summary_json, finding_json
 from lmsconf.errors import Problem, Severity
@@ -183,8 +186,12 @@ class EventWriter:
                 "phase_end", f"{label}: ended", {**phase, "status": status, "seconds": seconds, "requests": counts}
             )
 
-    def exchanged(self, exchange: Exchange) -> None:
-        """A request was answered, or failed. Called by several threads."""
+    @singledispatchmethod
+    def record(self, event: object) -> None:
+        """Record an event of a type below; of a KeyboardInterrupt nothing. Called by several threads."""
+
+    @record.register
+    def _exchanged(self, exchange: Exchange) -> None:
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
@@ -215,8 +222,8 @@ class EventWriter:
         message = f"The service limits the rate of requests{pause}"
         self._wait("rate_limit", message, limit.resumes_in or None, {"rate": rate})
 
-    def manifests_read(self, manifests: Manifests) -> None:
-        """The manifests were read and have no errors."""
+    @record.register
+    def _manifests_read(self, manifests: Manifests) -> None:
         self._emit(
             "manifests_read",
             f"Read {count_noun(len(manifests.files), 'file')} of manifests",
@@ -228,8 +235,8 @@ class EventWriter:
             },
         )
 
-    def workspace_read(self, snapshot: Snapshot) -> None:
-        """The workspace, or a part of it, was read."""
+    @record.register
+    def _workspace_read(self, snapshot: Snapshot) -> None:
         listings = sorted(snapshot.listings.items())
         counts = ", ".join(count_kind(len(listing.rows), name) for name, listing in listings)
         self._emit(
@@ -243,7 +250,8 @@ class EventWriter:
             },
         )
 
-    def planned(self, plan: Plan) -> None:
+    @record.register
+    def _planned(self, plan: Plan) -> None:
         """Record a plan's problems, changes, the reasons that would stop an apply, and its summary."""
         plan = mask_if_enabled(plan)
         self.failed(plan.all_problems)
@@ -271,8 +279,8 @@ class EventWriter:
             },
         )
 
-    def compared(self, report: DriftReport) -> None:
-        """A drift report was made."""
+    @record.register
+    def _compared(self, report: DriftReport) -> None:
         report = mask_if_enabled(report)
         self.failed(report.problems)
         for finding in report.findings:
@@ -287,8 +295,8 @@ class EventWriter:
             "warning" if report.findings else "info",
         )
 
-    def call_started(self, call: Call) -> None:
-        """A call is about to be sent, or sent again. Called by several threads."""
+    @record.register
+    def _call_started(self, call: Call) -> None:
         self._begun.setdefault(call.id, time.monotonic())
         call = mask_if_enabled(call)
         self._emit(
@@ -297,8 +305,8 @@ class EventWriter:
             {"id": call.id, "address": str(call.address), "operation": call.operation},
         )
 
-    def call_ended(self, outcome: CallOutcome) -> None:
-        """A call has ended, or is not sent."""
+    @record.register
+    def _call_ended(self, outcome: CallOutcome) -> None:
         begun, answers = self._begun.get(outcome.call), self._answers.get(outcome.call, ())
         outcome = mask_if_enabled(outcome)
         self._emit(
@@ -320,17 +328,22 @@ class EventWriter:
             "info" if outcome.status is CallStatus.DONE else "error",
         )
 
-    def waiting(self, reason: str, message: str, seconds: float | None = None) -> None:
-        """The run waits for at most so many seconds; None: until somebody has answered."""
-        if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
-            self._waited_at[reason] = time.monotonic()
-            self._wait(reason, message, seconds, {})
+    @record.register
+    def _waits_for_earlier_run(self, writes: PendingWrites) -> None:
+        self._waits(Waiting("earlier_run", str(writes), writes.seconds))
 
-    def note(self, text: str) -> None:
-        """A sentence for people."""
+    @record.register
+    def _waits(self, wait: Waiting) -> None:
+        if time.monotonic() - self._waited_at.get(wait.reason, -inf) >= _EVERY:
+            self._waited_at[wait.reason] = time.monotonic()
+            self._wait(wait.reason, wait.message, wait.seconds, {})
+
+    @record.register
+    def _note(self, text: str) -> None:
         self._emit("note", text, {})
 
-    def applied(self, report: ApplyReport) -> None:
+    @record.register
+    def _applied(self, report: ApplyReport) -> None:
         """A run ended, before or after its first call."""
         report = mask_if_enabled(report)
         self.failed(report.problems)

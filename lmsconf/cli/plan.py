@@ -173,7 +173,7 @@ def plan(
         if snapshot is not None:
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=_command(settings, made, out, additive=additive))
-    events.planned(made)
+    events.record(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
     if people is not None:
@@ -304,15 +304,13 @@ def _rehearsed(
     from lmsconf.apply.rehearse import rehearsed_plan
     from lmsconf.apply.scheduler import ApplyProgress
 
-    class TwinProgress(ApplyProgress):
-        """The phases of a rehearsal, as one progress bar."""
-
-        @contextmanager
-        def phase(self, label: str) -> Iterator[Report]:
-            # A twin answers at once: in a log, its progress would only be lines.
-            label = "Rehearsing on a twin in memory"
-            with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
-                yield lambda progress: tell(progress, label)
+    @contextmanager
+    def phase(_: str) -> Iterator[Report]:
+        """Show all phases of a rehearsal as one progress bar."""
+        # A twin answers at once: in a log, its progress would only be lines.
+        label = "Rehearsing on a twin in memory"
+        with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
+            yield lambda progress: tell(progress, label)
 
     live = snapshot
     if live is None:
@@ -326,5 +324,5 @@ def _rehearsed(
         base=base,
         offline=snapshot is not None,
         max_rate=policy.pace,
-        progress=TwinProgress(),
+        progress=ApplyProgress(phase=phase),
     )

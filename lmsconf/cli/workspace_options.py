@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.cli import interrupt_exit_code
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.api.client import Exchange
-    from lmsconf.cli.event_writer import EventWriter
+    from lmsconf.apply.scheduler import ApplyEvent
     from lmsconf.model.calls import Report, RunProgress
     from lmsconf.model.declarations import Manifests
+    from lmsconf.model.drift import DriftReport
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
@@ -86,21 +88,21 @@ trust_project = click.option(
 )
 
 
-CommandEvents: TypeAlias = "EventWriter"
-"""What a command records while it runs; without `--events` nothing."""
+Event: TypeAlias = "ApplyEvent | Manifests | DriftReport | Exchange"
+"""What a command does: its manifests are read and have no errors, it compared, a request was answered."""
 
 
-class _NoEvents:
-    """The events of a command without `--events`: nothing is recorded."""
+class CommandEvents(Struct, frozen=True):
+    """What a command records while it runs; without `--events` nothing.
 
-    def phase(self, label: str) -> AbstractContextManager[Report]:
-        return nullcontext(lambda progress: None)
+    phase: a phase begins; the context's value receives its progress. record: called for each event, by all threads.
+    """
 
-    def __getattr__(self, event: str) -> Callable[..., None]:
-        return lambda *values: None
+    phase: Callable[[str], AbstractContextManager[Report]] = lambda label: nullcontext(lambda progress: None)
+    record: Callable[[Event], None] = lambda event: None
 
 
-NO_EVENTS = cast("CommandEvents", _NoEvents())
+NO_EVENTS = CommandEvents()
 
 
 def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
@@ -200,9 +202,7 @@ def open_workspace(
     from lmsconf.workspace.reader import WorkspaceReader
 
     with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request(events)) as connection:
-        yield WorkspaceReader(
-            settings=settings, connection=connection, parallelism=parallelism, on_read=events.workspace_read
-        )
+        yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism, on_read=events.record)
 
 
 _SHOWN = {"Reading": "Reading the workspace", "Checking": "Checking that the plan is current"}
@@ -226,11 +226,11 @@ def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] 
     """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
     if not is_given("verbose"):
         # Without a listener no Exchange is made for each request.
-        return None if events is NO_EVENTS else events.exchanged
+        return None if events is NO_EVENTS else events.record
 
     def listen(exchange: Exchange) -> None:
         log_request(exchange)
-        events.exchanged(exchange)
+        events.record(exchange)
 
     return listen
 
@@ -240,7 +240,7 @@ def load_valid_manifests(settings: Settings, events: CommandEvents = NO_EVENTS) 
     from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     manifests = error_free(load_manifests(settings))
-    events.manifests_read(manifests)
+    events.record(manifests)
     return manifests
 
 
@@ -301,16 +301,16 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
             return command(*args, **kwargs)
         from lmsconf.cli.event_writer import open_event_writer
 
-        with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
-            kwargs["events"] = events
+        with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as writer:
+            kwargs["events"] = CommandEvents(writer.phase, writer.record)
             try:
                 code = command(*args, **kwargs)
             except BaseException as error:
                 ending, problems = _ending(error)
-                events.failed(problems)
-                events.end(ending)
+                writer.failed(problems)
+                writer.end(ending)
                 raise
-            events.end(code or ExitCode.OK)
+            writer.end(code or ExitCode.OK)
             return code
 
     return framed

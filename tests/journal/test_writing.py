@@ -82,12 +82,11 @@ def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
     plan = scene.plan()
     heard: defaultdict[str, list[RunProgress]] = defaultdict(list)
 
-    class Heard(ApplyProgress):
-        def phase(self, label: str) -> AbstractContextManager[Report]:
-            return nullcontext(heard[label].append)
+    def phase(label: str) -> AbstractContextManager[Report]:
+        return nullcontext(heard[label].append)
 
     with scene.begin(plan) as journal:
-        execute(scene.workspace, plan, meta={}, progress=Heard(), journal=journal)
+        execute(scene.workspace, plan, meta={}, progress=ApplyProgress(phase), journal=journal)
     assert [now.done for now in heard["Applying"]] == list(range(1, len(plan.calls) + 1))
     assert {(now.total, now.is_final) for now in heard["Applying"]} == {(len(plan.calls), True)}
     assert [*heard] == ["Applying", "Verifying"]
