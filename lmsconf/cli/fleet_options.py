@@ -220,5 +220,5 @@ class FleetRun:
         from lmsconf.model.calls import RunProgress
 
         numbers = count(1)
-        with show_progress(label=label) as tell:
-            yield lambda entry: tell(RunProgress(done=next(numbers), total=total, is_final=True), label)
+        with show_progress(label) as tell:
+            yield lambda entry: tell(RunProgress(done=next(numbers), total=total, is_final=True))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeVar
 
 import click
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.cli.people_masking import PeopleMask
-    from lmsconf.cli.terminal import Tell
+    from lmsconf.model.calls import Report
     from lmsconf.render.escape import SizeLimit
 
 Value = TypeVar("Value")
@@ -209,22 +209,17 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-@contextmanager
-def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool = False) -> Iterator[Tell]:
-    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet.
+def show_progress(label: str, stream: TextIO | None = None) -> AbstractContextManager[Report]:
+    """Return the context of a progress callback: a bar on a terminal, a few plain lines elsewhere.
 
-    label: what is under way, until the callback is called.
+    label: what is under way.
     """
-    if quiet:
-        yield lambda progress, label: None
-        return
     from lmsconf.cli.terminal import progress_bar, progress_lines
 
     where = sys.stderr if stream is None else stream
     # A bar is drawn over again and again, so the lines of --verbose would tear it.
     bar = where.isatty() and os.environ.get("TERM") != "dumb" and not is_given("verbose")
-    with progress_bar(where, label) if bar else progress_lines(where) as tell:
-        yield lambda progress, label: tell(progress, mask_if_enabled(label))
+    return (progress_bar if bar else progress_lines)(where, mask_if_enabled(label))
 
 
 def refuse_without_terminal(hint: str) -> None:

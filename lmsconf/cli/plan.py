@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -302,15 +302,12 @@ def _rehearsed(
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
     from lmsconf.apply.rehearse import rehearsed_plan
-    from lmsconf.apply.scheduler import ApplyProgress
+    from lmsconf.apply.scheduler import ApplyProgress, unreported
 
-    @contextmanager
-    def phase(_: str) -> Iterator[Report]:
-        """Show all phases of a rehearsal as one progress bar."""
+    def phase(label: str) -> AbstractContextManager[Report]:
+        """Show each phase of a rehearsal as the same progress bar."""
         # A twin answers at once: in a log, its progress would only be lines.
-        label = "Rehearsing on a twin in memory"
-        with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
-            yield lambda progress: tell(progress, label)
+        return show_progress("Rehearsing on a twin in memory") if sys.stderr.isatty() else unreported(label)
 
     live = snapshot
     if live is None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Final, TextIO, TypeAlias
+from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
-from lmsconf.model.calls import RateLimit, RunProgress
+from lmsconf.model.calls import RateLimit, Report, RunProgress
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.project.credentials import env_may_hold_token
 from lmsconf.render.escape import escape_terminal
@@ -96,9 +96,6 @@ def _terminate(running: subprocess.Popen[bytes]) -> None:
         running.wait()
 
 
-Tell: TypeAlias = Callable[[RunProgress, str], None]
-"""Progress callback: how far, and the label. Thread-safe."""
-
 _MANY = 50
 """The total below which `progress_lines` writes no count."""
 
@@ -169,17 +166,17 @@ _bars: list[Progress] = []
 
 
 @contextmanager
-def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
+def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
     """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
 
-    label: what is under way, until the callback is called.
+    label: what is under way. The callback is thread-safe.
     """
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    limits, above = LimitWording(), Text()
+    limits, above, name = LimitWording(), Text(), escape_terminal(label)
 
     class BarBelowText(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
@@ -194,16 +191,15 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
         TimeElapsedColumn(),
     )
     with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
-        task = shown.add_task(escape_terminal(label), total=None, count="")
+        task = shown.add_task(name, total=None, count="")
         _bars.append(shown)
 
-        def tell(progress: RunProgress, label: str) -> None:
+        def tell(progress: RunProgress) -> None:
             if line := limits.due_line(progress):
-                above.plain = f"{escape_terminal(label)}: {line}"
+                above.plain = f"{name}: {line}"
             elif progress.limit is None:
                 above.plain = ""
-            done, total, count = progress.done, progress.total, count_text(progress)
-            shown.update(task, completed=done, total=total, description=escape_terminal(label), count=count)
+            shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
         try:
             yield tell
@@ -223,20 +219,19 @@ def without_progress_bar() -> Iterator[None]:
 
 
 @contextmanager
-def progress_lines(stream: TextIO) -> Iterator[Tell]:
+def progress_lines(stream: TextIO, label: str) -> Iterator[Report]:
     """Yield a callback that writes the count at first, per tenth of the total, and once the total is known.
 
-    A short task has no lines. What limits the rate is a line at most once a minute.
+    A short task has no lines. What limits the rate is a line at most once a minute. The callback is thread-safe.
     """
-    lock, limits = threading.Lock(), LimitWording()
-    last: tuple[str, bool, int] | None = None
+    lock, limits, name = threading.Lock(), LimitWording(), escape_terminal(label)
+    last: tuple[bool, int] | None = None
 
-    def tell(progress: RunProgress, label: str) -> None:
+    def tell(progress: RunProgress) -> None:
         nonlocal last
-        name = escape_terminal(label)
         with lock:
-            step = (label, progress.is_final, progress.done * 10 // max(progress.total, 1))
-            if progress.total >= _MANY and (last is None or last[:2] != step[:2] or last[2] < step[2]):
+            step = (progress.is_final, progress.done * 10 // max(progress.total, 1))
+            if progress.total >= _MANY and (last is None or last[0] != step[0] or last[1] < step[1]):
                 last = step
                 stream.write(f"{name}: {count_text(progress)}\n")
             if line := limits.due_line(progress):

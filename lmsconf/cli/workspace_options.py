@@ -212,11 +212,10 @@ _SHOWN = {"Reading": "Reading the workspace", "Checking": "Checking that the pla
 @contextmanager
 def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iterator[Report]:
     """Show the progress of a phase: requests done, the total, and what limits their rate."""
-    shown = _SHOWN.get(label, label)
-    with show_progress(label=shown) as tell, events.phase(label) as record:
+    with show_progress(_SHOWN.get(label, label)) as tell, events.phase(label) as record:
 
         def report(progress: RunProgress) -> None:
-            tell(progress, shown)
+            tell(progress)
             record(progress)
 
         yield report

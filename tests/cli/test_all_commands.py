@@ -188,7 +188,7 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
     program = (
         "import sys; from lmsconf.cli.output import show_progress\n"
         "from lmsconf.model.calls import RunProgress\n"
-        "with show_progress() as tell: tell(RunProgress(done=1, total=2, is_final=True), 'Reading groups')\n"
+        "with show_progress('Reading groups') as tell: tell(RunProgress(done=1, total=2, is_final=True))\n"
         "assert 'rich' in sys.modules"
     )
     shown = terminal({}, program)
@@ -200,10 +200,11 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
 def test_progress_in_a_log_is_sparse_lines() -> None:
     """Without a terminal, a thousand steps are a handful of lines, the end among them; a few steps are none."""
     stream = io.StringIO()
-    with show_progress(stream) as tell:
-        tell(RunProgress(done=1, total=5, is_final=True), "Reading")
+    with show_progress("Reading", stream) as tell:
+        tell(RunProgress(done=1, total=5, is_final=True))
+    with show_progress("Applying\x1b[2J", stream) as tell:
         for done in range(1, 1001):
-            tell(RunProgress(done=done, total=1000, is_final=True), "Applying\x1b[2J")
+            tell(RunProgress(done=done, total=1000, is_final=True))
     lines = stream.getvalue().splitlines()
     assert lines[0] == "Applying\\x1b[2J: 1 of 1,000"
     assert lines[-1] == "Applying\\x1b[2J: 1,000 of 1,000"

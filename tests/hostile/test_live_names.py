@@ -277,8 +277,8 @@ def test_lines_of_a_run() -> None:
     """The label of a progress is one line, whatever it says."""
     stream = StringIO()
     for outcome in apply_report(ALL).outcomes:
-        with progress_lines(stream) as tell:
-            tell(RunProgress(done=100, total=200, is_final=True), outcome.reason or "")
+        with progress_lines(stream, outcome.reason or "") as tell:
+            tell(RunProgress(done=100, total=200, is_final=True))
     assert text(stream.getvalue()) == []
     assert stream.getvalue().count("\n") == len(ALL)
 
