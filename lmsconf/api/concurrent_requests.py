@@ -202,11 +202,7 @@ class ConcurrentReader:
                 future.cancel()
 
     def rows(
-        self,
-        operation: ListOperation,
-        *,
-        query: Mapping[str, Json] | None = None,
-        keep: Keep | None = None,
+        self, operation: ListOperation, *, query: Mapping[str, Json] | None = None, keep: Keep | None = None
     ) -> ListedRows:
         """Return the rows of a listing and whether they are provably complete."""
         *_, listed = self.pages(operation, query=query, keep=keep)

@@ -160,9 +160,8 @@ class Outage:
     """
 
     def __init__(self, retry: RetryPolicy) -> None:
-        self._retry = retry
+        self._retry, self._lock = retry, threading.Lock()
         self._most = retry.max_consecutive_failures
-        self._lock = threading.Lock()
         self.responses = 0
         self.is_rate_limited = self.is_stopped = False
         self._reset()

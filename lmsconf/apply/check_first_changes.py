@@ -211,8 +211,7 @@ class ComparedAnswers:
     def __init__(
         self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: Mapping[str, FieldRow]
     ) -> None:
-        self._client, self._sent, self._resolver = client, sent, resolver
-        self._fields = fields
+        self._client, self._sent, self._resolver, self._fields = client, sent, resolver, fields
         self._answers = answers_in_body(client.spec.behaviour, sent.body)
         self._before = _read(client, sent)
 

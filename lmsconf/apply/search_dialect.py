@@ -234,11 +234,10 @@ class ValueSearch:
 
     def take_back(self) -> None:
         """Delete what the call created, where that is not as planned; what was there before stays."""
-        if not self.creates:
-            return
-        with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
-            plan = self._replan(self._snapshot, self._client.spec)
-            self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
+        if self.creates:
+            with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
+                plan = self._replan(self._snapshot, self._client.spec)
+                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""

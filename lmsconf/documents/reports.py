@@ -390,14 +390,8 @@ def problems_json(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
     severities = [problem.severity for problem in problems]
     summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
-    return render_json(
-        {
-            "format": PROBLEMS_FORMAT,
-            "tool": TOOL,
-            "summary": summary,
-            "problems": to_json(problems),
-        }
-    )
+    parts: dict[str, Json] = {"summary": summary, "problems": to_json(problems)}
+    return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, **parts})
 
 
 def load_problems(text: str) -> tuple[Problem, ...]:

@@ -230,9 +230,8 @@ def _below(folder: Path) -> Iterator[Path]:
     """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            if name.endswith(_ENDINGS) and not name.startswith("."):
-                yield Path(parent, name)
+        shown = (name for name in files if not name.startswith("."))
+        yield from (Path(parent, name) for name in shown if name.endswith(_ENDINGS))
 
 
 def _content_digest(path: Path) -> str | None:

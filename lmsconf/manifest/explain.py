@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, cast
 
 from msgspec import Struct
@@ -220,9 +221,8 @@ def _alternatives(schema: Schema) -> Iterator[Schema]:
 def _keys_of(schema: Schema) -> dict[str, Schema]:
     """Return the keys that may be below a position."""
     keys: dict[str, Schema] = {}
-    for alternative in _alternatives(schema):
-        for name, part in properties(alternative).items():
-            keys.setdefault(name, cast(Schema, part))
+    for name, part in chain.from_iterable(properties(one).items() for one in _alternatives(schema)):
+        keys.setdefault(name, cast(Schema, part))
     return keys
 
 

@@ -144,8 +144,7 @@ class _HTTP(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, sandbox: Sandbox, port: int, latency: float) -> None:
-        self.sandbox = sandbox
-        self.latency = latency
+        self.sandbox, self.latency = sandbox, latency
         self._open: set[socket.socket] = set()
         super().__init__((LOOPBACK, port), _Conversation)
         at = {f"{name}:{self.server_port}" for name in _NAMES}

@@ -46,8 +46,7 @@ from lmsconf.planner.read.needed_listings import ReadContext
 
 def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
     """Return the answers to a query, reading what they rest on."""
-    planning = draft.planning
-    now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
+    planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, query), query)
     return access_state(facts, scope, query, planning, now)

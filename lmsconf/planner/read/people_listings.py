@@ -48,10 +48,7 @@ class ExtendedInfoListing(Struct):
     _seen: set[RemoteId] = field(default_factory=set)
 
     def rows(self, api: Api, manual: Collection[str]) -> ListedRows:
-        """Return the ids and rights of all people, read on first use.
-
-        manual: the ids of the manual groups. Raises ApiError if the service refuses or cannot be reached.
-        """
+        """Return the ids and rights of all people, read on first use. manual: the ids of the manual groups."""
         if self._rows is None:
             self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
         return self._rows
