@@ -30,11 +30,10 @@ from lmsconf.api.spec.value_encoding import (
     answers_in_body,
     build_answers_body,
     clear_answer_key,
-    encode_answer,
 )
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.custom_field.types import FieldRow, answer_value
+from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
 from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.names import normalize_name
@@ -273,11 +272,7 @@ class ComparedAnswers:
 
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour
-        answers = {
-            id: encode_answer(behaviour, field.type, answer_value(field, whole[name]))
-            for id, field in self._fields.items()
-            if (name := normalize_name(field.name)) in whole
-        }
+        answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
         body = build_answers_body(behaviour, answers)
         self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
 

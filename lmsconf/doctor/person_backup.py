@@ -28,7 +28,7 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.doctor.trials import PREFIX, TrialClient, Trying, WriteResult
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.canonical_json import Json, members, sha256
@@ -109,7 +109,8 @@ class PersonBackup(Struct, frozen=True):
     def send_answers(self, client: TrialClient, answers: Mapping[str, object], trying: Trying) -> WriteResult:
         """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
         spec = ApiSpec({**client.words, **trying})
-        body = build_answers_body(spec.behaviour, {**self._held(spec), **answers})
+        held = encode_live_answers(spec.behaviour, self.fields, self.answers or ())
+        body = build_answers_body(spec.behaviour, {**held, **answers})
         return client.send(ANSWERS, path={"userId": self.id}, fields=body)
 
     def restore(self, client: TrialClient) -> list[str]:
@@ -188,16 +189,6 @@ class PersonBackup(Struct, frozen=True):
 
         tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
         self._until(client, tries, send, lambda live: field.name not in _answered(live))
-
-    def _held(self, spec: ApiSpec) -> dict[str, object]:
-        """The answers by field id, in the form in which they can be sent."""
-        fields = {normalize_name(field.name): field for field in self.fields}
-        pairs = ((fields.get(answer.field), answer) for answer in self.answers or ())
-        return {
-            str(field.id): encode_answer(spec.behaviour, field.type, value)
-            for field, answer in pairs
-            if field is not None and (value := answer_value(field, answer))
-        }
 
 
 def _answered(person: PersonBackup) -> set[str]:

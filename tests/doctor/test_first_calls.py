@@ -208,6 +208,37 @@ def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clini
     assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
 
 
+class Retired(Sandbox):
+    """Shows answers with a choice that the field has no more, until answers are sent, and refuses empty ones."""
+
+    is_sent = False
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            self.is_sent = True
+            if not all(json.loads(body).values()):
+                return json_response(400, {"message": "an answer is empty"})
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or not path.startswith("/users/u") or self.is_sent:
+            return said
+        person = json.loads(said.body)
+        person["customFields"]["Skills"] = {"choices": [{"choiceId": "gone", "name": "Perl"}]}
+        return json_response(200, person)
+
+
+def test_an_answer_that_cannot_be_sent_again_keeps_no_other_from_being_given_back(open_clinic: Open) -> None:
+    """Its choice is not there any more: it is left out, and the person's other answers are given back."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.omitted": "clear"}, made=Retired)
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    after = answers(clinic.service)
+    [changed] = [email for email in before if after[email] != before[email]]
+    assert after[changed]["Desk"] == before[changed]["Desk"], told
+    assert "of them given back" in told
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dialect", "lines"),

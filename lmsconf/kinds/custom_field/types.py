@@ -5,13 +5,13 @@ An entry has its choices, and how answers migrate from another field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from lmsconf.api.spec.value_encoding import PickedChoice
+from lmsconf.api.spec.value_encoding import Behaviour, PickedChoice, encode_answer
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import (
@@ -113,6 +113,22 @@ def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]
         return answer.as_text
     picked = [one for one in field.choices if answer.picked & {one.id, one.name, normalize_name(one.name)}]
     return [PickedChoice(choice.id, choice.name) for choice in picked]
+
+
+def encode_live_answers(
+    behaviour: Behaviour, fields: Iterable[FieldRow], answers: Iterable[AnswerRow]
+) -> dict[str, object]:
+    """Return a person's live answers in wire form, by field id, to send them again.
+
+    Left out are those of which nothing can be sent: a choice may be there no more, and an empty answer may be refused.
+    """
+    by_name = {normalize_name(field.name): field for field in fields}
+    pairs = ((by_name.get(answer.field), answer) for answer in answers)
+    return {
+        str(field.id): encode_answer(behaviour, field.type, value)
+        for field, answer in pairs
+        if field is not None and (value := answer_value(field, answer))
+    }
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
