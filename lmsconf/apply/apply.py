@@ -29,7 +29,7 @@ from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
-from lmsconf.apply.scheduler import ApplyProgress, Begin, Waiting
+from lmsconf.apply.scheduler import ApplyEvents, Begin, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
@@ -61,7 +61,7 @@ class PreparedPlan(Struct, frozen=True, kw_only=True):
     saved: bool
 
 
-PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
+PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
 """Makes or loads the plan."""
 
 
@@ -106,7 +106,7 @@ class InterruptedBeforeStart(LmsconfError):
 
 
 def apply_safely(
-    settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyProgress
+    settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyEvents
 ) -> tuple[ApplyReport, bool]:
     """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
 
@@ -167,7 +167,7 @@ def apply_safely(
         return report, journal is not None
 
 
-def _wait_clock(progress: ApplyProgress, reason: str, message: str) -> WaitClock:
+def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:
     return WaitClock(tell=lambda left: progress.record(Waiting(reason, message, left)))
 
 
@@ -175,7 +175,7 @@ def _check_and_lock(
     workspace: WorkspaceReader,
     prepared: PreparedPlan,
     options: ApplyOptions,
-    progress: ApplyProgress,
+    progress: ApplyEvents,
     leases: ExitStack,
 ) -> tuple[Begin | None, Snapshot | None]:
     """Check the plan, ask for approval and take the remote lock: steps 2 to 6 for a plan that is made.
@@ -205,13 +205,13 @@ def _check_and_lock(
     return renew_lock, snapshot
 
 
-def _check_fresh(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Snapshot:
+def _check_fresh(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents) -> Snapshot:
     with progress.phase("Checking") as tell:
         return refuse_stale_plan(workspace, plan, tell)
 
 
 def _open_journal(
-    settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyProgress
+    settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
@@ -244,7 +244,7 @@ def _skip_fsync(_: int) -> None:
 
 
 @contextmanager
-def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
+def _local_lock(settings: Settings, progress: ApplyEvents) -> Iterator[None]:
     """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
     chosen = settings.workspace
     with hold_lock(settings.root, chosen.name):
@@ -255,7 +255,7 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
 
 
 @contextmanager
-def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents) -> Iterator[Begin | None]:
     """Exclude runs on other machines, if the project configures a lock."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:

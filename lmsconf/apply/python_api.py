@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.model.calls import Report
@@ -126,7 +126,7 @@ class Project(Struct, frozen=True):
         require_rehearsal: bool = False,
         verify: VerifyMode = VerifyMode.ALL,
         meta: Mapping[str, str] | None = None,
-        progress: ApplyProgress | None = None,
+        progress: ApplyEvents | None = None,
     ) -> ApplyReport:
         """Apply a plan as `lmsconf apply PLANFILE` does: locked, not stale, journalled, verified.
 
@@ -139,7 +139,7 @@ class Project(Struct, frozen=True):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = parse_consents(allow)
 
-        def judged(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+        def judged(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
             return PreparedPlan(plan=reevaluate_guards(workspace, plan, given), saved=True)
 
         options = ApplyOptions(
@@ -153,7 +153,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
-        return apply_safely(self.settings, judged, options, progress or ApplyProgress())[0]
+        return apply_safely(self.settings, judged, options, progress or ApplyEvents())[0]
 
     def drift(
         self,

@@ -24,7 +24,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
 from lmsconf.apply.run_plan import execute
-from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
@@ -211,13 +211,13 @@ def rehearse_on(
     manifests: Manifests,
     policy: Policy,
     snapshot: Snapshot,
-    progress: ApplyProgress | None = None,
+    progress: ApplyEvents | None = None,
 ) -> Rehearsal:
     """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it.
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    progress = progress or ApplyProgress()
+    progress = progress or ApplyEvents()
     planned = partial(_planned, twin.workspace, manifests, policy, progress)
     _refuse_other_plan(plan, planned()[0])
     report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
@@ -266,7 +266,7 @@ def _assumptions(plan: Plan, spec: ApiSpec) -> Iterator[RehearsedAssumption]:
 
 
 def _planned(
-    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, progress: ApplyProgress
+    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, progress: ApplyEvents
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Read the twin and plan the manifests on it."""
     with progress.phase("Reading") as tell:
@@ -361,7 +361,7 @@ def rehearsed_plan(
     base: BaseManifests | None,
     offline: bool = False,
     max_rate: float | None,
-    progress: ApplyProgress | None = None,
+    progress: ApplyEvents | None = None,
 ) -> Plan:
     """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.
 

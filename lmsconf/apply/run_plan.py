@@ -21,7 +21,7 @@ from lmsconf.apply.replanning import (
     unattempted_calls,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import ApplyProgress, Begin, CallCounter, Phase, RunResult, run_calls
+from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, Phase, RunResult, run_calls
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
@@ -68,7 +68,7 @@ def execute(
     plan: Plan,
     *,
     meta: Mapping[str, str],
-    progress: ApplyProgress | None = None,
+    progress: ApplyEvents | None = None,
     journal: Journal | None = None,
     before_call: Begin | None = None,
     verify: VerifyMode = VerifyMode.ALL,
@@ -83,7 +83,7 @@ def execute(
     manifests, if their digest is the plan's. interrupts: records Ctrl-C and SIGTERM, so that whatever is interrupted,
     what was done is reported and recorded.
     """
-    interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
+    interrupts, progress = interrupts or Interrupts(), progress or ApplyEvents()
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.defer()
@@ -159,7 +159,7 @@ def _send_calls(
     plan: Plan,
     journal: Journal | None,
     before_call: Begin | None,
-    progress: ApplyProgress,
+    progress: ApplyEvents,
     interrupts: Interrupts,
 ) -> tuple[RunResult, AmbiguousWriteResolver]:
     """Send the calls, and record each of them."""

@@ -70,7 +70,7 @@ KeyboardInterrupt
 """
 
 
-class ApplyProgress(Struct, frozen=True):
+class ApplyEvents(Struct, frozen=True):
     """What an apply calls while it runs; by default nothing.
 
     phase: Reading, Checking, Applying or Verifying begins. record: called for each event, by several threads.

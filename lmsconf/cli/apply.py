@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.scheduler import ApplyEvent, ApplyProgress, Waiting
+from lmsconf.apply.scheduler import ApplyEvent, ApplyEvents, Waiting
 from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, refuse_options
@@ -127,7 +127,7 @@ def apply(
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
         manifests = None
         if planfile is not None:
             key = plan_signing_key(context)
@@ -171,7 +171,7 @@ def apply(
         return write_report(output, report, journalled=journalled, was_asked=asks)
 
 
-def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -> ApplyProgress:
+def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -> ApplyEvents:
     """Return what shows progress bars, the plan and notes on stderr, and records all of it as events.
 
     A plan from a file was reviewed already and is not shown.
@@ -198,7 +198,7 @@ def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -
             case KeyboardInterrupt():
                 report_interrupt(event)
 
-    return ApplyProgress(phase=partial(show_reading_progress, events=events), record=record)
+    return ApplyEvents(phase=partial(show_reading_progress, events=events), record=record)
 
 
 def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_asked: bool = False) -> ExitCode:

@@ -302,7 +302,7 @@ def _rehearsed(
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
     from lmsconf.apply.rehearse import rehearsed_plan
-    from lmsconf.apply.scheduler import ApplyProgress, unreported
+    from lmsconf.apply.scheduler import ApplyEvents, unreported
 
     def phase(label: str) -> AbstractContextManager[Report]:
         """Show each phase of a rehearsal as the same progress bar."""
@@ -321,5 +321,5 @@ def _rehearsed(
         base=base,
         offline=snapshot is not None,
         max_rate=policy.pace,
-        progress=ApplyProgress(phase=phase),
+        progress=ApplyEvents(phase=phase),
     )

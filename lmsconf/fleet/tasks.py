@@ -21,7 +21,7 @@ from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_sa
 from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
-from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents import reports
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked
 from lmsconf.documents.journal.journal_reader import read_headers
@@ -279,10 +279,10 @@ _AGAIN_AFTER: Final = 2.0
 def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
     """Apply a saved plan; return the report, and how many of its calls were carried out."""
 
-    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
         return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()), saved=True)
 
-    report, _ = apply_safely(settings, prepare, options, ApplyProgress())
+    report, _ = apply_safely(settings, prepare, options, ApplyEvents())
     return report, report.count(CallStatus.DONE)
 
 
@@ -305,7 +305,7 @@ def apply_again(
         time.sleep(settings.policy.settle)
     digest, left = plan_digest(plan), 0
 
-    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
         nonlocal left
         if options.digest not in (None, digest):
             raise StalePlan(
@@ -328,7 +328,7 @@ def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions
     end = time.monotonic() + max(lease, settings.policy.settle) + _AGAIN_AFTER
     while True:
         try:
-            return apply_safely(settings, source, options, ApplyProgress())[0]
+            return apply_safely(settings, source, options, ApplyEvents())[0]
         except (WorkspaceLocked, LockHeldElsewhere):
             if time.monotonic() >= end:
                 raise

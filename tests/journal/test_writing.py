@@ -15,7 +15,7 @@ from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from msgspec.structs import replace
 
 from lmsconf.apply.run_plan import execute
-from lmsconf.apply.scheduler import ApplyProgress
+from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents.journal.journal_reader import parse_journal
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
@@ -86,7 +86,7 @@ def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
         return nullcontext(heard[label].append)
 
     with scene.begin(plan) as journal:
-        execute(scene.workspace, plan, meta={}, progress=ApplyProgress(phase), journal=journal)
+        execute(scene.workspace, plan, meta={}, progress=ApplyEvents(phase), journal=journal)
     assert [now.done for now in heard["Applying"]] == list(range(1, len(plan.calls) + 1))
     assert {(now.total, now.is_final) for now in heard["Applying"]} == {(len(plan.calls), True)}
     assert [*heard] == ["Applying", "Verifying"]
