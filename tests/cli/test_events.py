@@ -18,6 +18,9 @@ from jsonschema import Draft202012Validator
 from waiting import HANGS, Interruptions, nobody_waits
 
 from lmsconf import __version__
+from lmsconf.apply.scheduler import ApplyEvent
+from lmsconf.cli import workspace_options
+from lmsconf.cli.event_writer import EventWriter
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
@@ -93,6 +96,13 @@ def recorded(project: Path, *arguments: str, env: Mapping[str, str] | None = Non
 
 def of_type(events: list[Event], name: str) -> list[Event]:
     return [event for event in events if event["type"] == name]
+
+
+def test_no_event_is_passed_over() -> None:
+    """Each type of event has a line of its own; of an interruption the problem at the end says enough."""
+    types = {name for union in (ApplyEvent, workspace_options.Event) for name in union.split(" | ")}
+    recorded = {one.__name__ for one in EventWriter.__dict__["record"].dispatcher.registry}
+    assert recorded - {"object"} == types - {"ApplyEvent", "KeyboardInterrupt"}
 
 
 def test_a_plan_is_told_change_by_change(project: Path) -> None:
