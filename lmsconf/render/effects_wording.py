@@ -153,7 +153,7 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     """Yield why numbers are estimates or not known, what is not counted, and what was read."""
     if effects.basis is Basis.OFF:
         return
-    heading = _REASONS_HEADINGS.get(effects.basis, "Not known")
+    heading = _REASONS_HEADINGS.get(effects.basis, "Note")
     shown = effects.reasons[:_MOST_REASONS]
     reasons = [(one if len(one) <= _REASON_SIZE else f"{one[:_REASON_SIZE]}…").rstrip(".") for one in shown]
     more = len(effects.reasons) - _MOST_REASONS

@@ -278,6 +278,18 @@ def test_a_system_condition_is_read_as_what_explains_every_smart_group(
     assert found["smart_group/Sales"] == {"before": 60, "after": 60, "join": 1, "leave": 1, "basis": "exact"}
 
 
+def test_what_exact_numbers_rest_on_is_a_note(tmp_path: Path) -> None:
+    """A smart group on a TEXT field of which nothing changes: nothing is said to be unknown."""
+    odd = "  - {name: Odd, conditions: [{field: Room, system_condition: IS_ANY}]}\n"
+    seed = SEED.replace("smart_groups:\n", f"smart_groups:\n{odd}")
+    seed = seed.replace("custom_fields:\n", "custom_fields:\n  - {name: Room, type: TEXT}\n")
+    seed += "  - {content: GDPR, assign_to: [{smart_group: Odd}]}\n"
+    again = "content_targets: [{content: GDPR, mandatory: true, assign_to: [{smart_group: Dept A}]}]\n"
+    text = lmsconf(project(tmp_path, {"all.yaml": again}, seed=seed).root, "plan").out
+    assert "  Note: smart_group/Odd: a condition is on a field without choices.\n" in text
+    assert "ot known" not in text
+
+
 def test_people_without_an_account_yet_are_members_of_what_is_always_true(tmp_path: Path) -> None:
     """Nobody reads their answers from the service, and a condition that is always true needs none."""
     options = "people: {create: true}\ndialect: {smart-groups.system-condition.alone: always}\n"
