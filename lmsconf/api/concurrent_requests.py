@@ -72,6 +72,7 @@ class WorkerPool:
         self._open_client = open_client
         self._client: Client | None = None
         self.parallelism = parallelism
+        self.is_inline = isinstance(executor, InlineExecutor)
         self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
@@ -218,7 +219,12 @@ class ConcurrentReader:
         return read_listing(pages, schema, query or {})
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-        """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
+        """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool.
+
+        Where requests run in the thread that submits them, so do the jobs, one after the other.
+        """
+        if self._pool.is_inline:
+            return {name: job() for name, job in jobs.items()}
         threads = ThreadPoolExecutor(max(len(jobs), 1), thread_name_prefix="lmsconf-job")
         try:
             futures = {name: threads.submit(job) for name, job in jobs.items()}
