@@ -299,7 +299,7 @@ class Drafter:
         change, run, now = draft.change, self._times.run, live if isinstance(live, list) else []
         [changed] = [one for one in change.fields if one.path == key]
         done = run.texts(change, key)
-        # No call names the people whom the service itself adds or removes along with another change.
+        # People that the service itself adds or removes along with another change are in no call.
         is_whole = run.is_whole(change) and (key not in LISTS or not done)
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
