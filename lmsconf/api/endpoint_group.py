@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec, Operation, Schema
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
+from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     PickedChoice,

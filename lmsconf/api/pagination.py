@@ -21,7 +21,7 @@ from lmsconf.api.response_limits import (
     pages_ahead,
 )
 from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
-from lmsconf.api.spec.dialect_keys import PAGE_SIZE
+from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.api.spec.operations import Schema, dialect_key_of
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.calls import ListedRows, ListOperation

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from lmsconf.api.response_limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.retry import NOT_NOW, is_not_carried_out, seconds_of
 from lmsconf.api.spec import Operation
-from lmsconf.api.spec.dialect_keys import PAGE_SIZE
+from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, Value, joint_values, other_values
+from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, Value, joint_values, other_values
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     OMITTED,

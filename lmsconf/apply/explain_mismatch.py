@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     CLEAR_DESCRIPTION,
     CLEAR_TIME,

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from lmsconf import __version__
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import TIME_FORMAT
+from lmsconf.api.spec.dialect_candidates import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import ApplyEvents
@@ -33,6 +33,7 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, CallResult, CallStatus
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
@@ -46,7 +47,6 @@ from lmsconf.model.plan import (
     RehearsedAssumption,
     RehearsedGroup,
 )
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members, smart_group_ids

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_candidates import (
     EVERYONE_ID,
     ON_EXISTING,
     TIME_FORMAT,

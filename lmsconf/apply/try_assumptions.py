@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     BATCH,
     CLEAR_TIME,

@@ -47,9 +47,9 @@ from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.model.fleet import INTERRUPTIONS
+from lmsconf.model.guard_limits import parse_consents
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import parse_consents
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.outcome_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.api.spec.dialect_keys import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
+from lmsconf.api.spec.dialect_candidates import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
 from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import PAGE_SIZE, assumed_keys
+from lmsconf.api.spec.dialect_candidates import PAGE_SIZE, assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     BATCH,
     CLEAR_DESCRIPTION,

@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.dialect_candidates import Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,

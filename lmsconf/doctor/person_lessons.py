@@ -16,7 +16,7 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import METADATA_MODE, Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.dialect_candidates import METADATA_MODE, Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
 from lmsconf.api.spec.value_encoding import (
     NEVER_CLEARED,

@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import METADATA_MODE, PAGE_SIZE, Value
+from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.assignment_lessons import AssignmentLessons

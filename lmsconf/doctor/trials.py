@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import Value, candidate_values
+from lmsconf.api.spec.dialect_candidates import Value, candidate_values
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown

@@ -2,7 +2,7 @@
 
 kind_table          a row for each kind: names, schemas, where entries refer to others; entry → declared resources
 kind_functions      match, differences, steps: which function answers for which kind
-exported_entries    live resource → manifest entry
+export              live resource → manifest entry
 grant_verification  how a call that grants access is verified
 custom_field, user, groups, smart_group, assignment
                     types and parsing, comparison, steps of each

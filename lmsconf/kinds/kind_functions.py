@@ -54,7 +54,7 @@ from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.forms import Form
-from lmsconf.model.policy import Policy
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.snapshot import Snapshot
 
 AnyMatch: TypeAlias = Match[Any, Any]

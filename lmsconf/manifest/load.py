@@ -20,6 +20,7 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.assignment.parse import item_addresses, parse_test
 from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
+from lmsconf.manifest.entries_from_tables import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
@@ -45,7 +46,6 @@ from lmsconf.manifest.schema_check import (
     set_validators,
 )
 from lmsconf.manifest.sets import EntryExpander
-from lmsconf.manifest.table_files import FILE, TableFiles
 from lmsconf.manifest.variables import Entry, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
@@ -297,7 +297,7 @@ class _Loading(Struct):
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.table_files import SheetEntries  # few manifests have one
+        from lmsconf.manifest.entries_from_tables import SheetEntries  # few manifests have one
 
         reported: set[Hashable] = set()
         for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):

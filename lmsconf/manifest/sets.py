@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
+from lmsconf.manifest.entries_from_tables import FILE, KeyMatch, TableFiles, matching_keys
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import (
     ALLOW_EMPTY,
@@ -35,7 +36,6 @@ from lmsconf.manifest.nodes import (
 )
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
-from lmsconf.manifest.table_files import FILE, KeyMatch, TableFiles, matching_keys
 from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names, list_names, normalize_name, quote_name

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
-from lmsconf.manifest.table import (
+from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
     Table,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final
 
 from msgspec import Struct
 
@@ -155,13 +154,6 @@ class UnknownPeople(Struct, frozen=True, kw_only=True):
     audience: Address | None
     contents: tuple[tuple[str, RemoteId], ...]
     reason: str
-
-
-PEOPLE_COLUMNS: Final = (
-    *("email", "content", "content_id", "change", "before", "after"),
-    *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
-)
-"""The attributes of a PersonEffect, in the order of the columns of the file of `--people`."""
 
 
 class Effects(Struct, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.model.guard_limits import GUARD_TABLE
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
-from lmsconf.model.policy import GUARD_TABLE
 
 # ruff: noqa: E501  # one line a code reads best
 

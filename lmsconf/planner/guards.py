@@ -20,9 +20,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import matches_patterns
-from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_taken
-from lmsconf.model.policy import (
+from lmsconf.model.guard_limits import (
     GUARD_TABLE,
     GUARDS,
     SMALL,
@@ -32,6 +30,8 @@ from lmsconf.model.policy import (
     GuardLimits,
     stricter_limit,
 )
+from lmsconf.model.names import matches_patterns
+from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_taken
 
 
 def evaluate_guards(

@@ -28,9 +28,9 @@ from lmsconf.kinds.smart_group import (
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
-from lmsconf.model.policy import Policy
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.people_sets import AudienceSize

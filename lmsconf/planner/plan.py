@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import assumed_keys_of_call
+from lmsconf.api.spec.dialect_candidates import assumed_keys_of_call
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, StalePlan
 from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.groups import with_listed_people
@@ -28,10 +28,10 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.lint_codes import LintLevel, is_lint
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
-from lmsconf.model.policy import Policy
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc

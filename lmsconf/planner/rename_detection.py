@@ -28,9 +28,9 @@ from lmsconf.kinds.shared.plan_context import (
     UndeclaredResource,
 )
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import grouped, nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
-from lmsconf.model.policy import Policy
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"

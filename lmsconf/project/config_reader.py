@@ -14,18 +14,18 @@ from msgspec.structs import asdict, replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
+from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, require_columns
+from lmsconf.manifest.entries_from_tables import FILE as TABLE
+from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, written_out_schema
-from lmsconf.manifest.table import Table, TableSource, column_name, known_columns, require_columns
-from lmsconf.manifest.table_files import FILE as TABLE
-from lmsconf.manifest.table_files import TableFiles
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.guard_limits import GUARDS
 from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names, quote_name
-from lmsconf.model.policy import GUARDS
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,

@@ -35,15 +35,15 @@ def _rendered(printer: str, name: str, value: object, **options: object) -> str:
 PLAN_VIEWS = _views("plan", text="text", json="reports", markdown="markdown", html="html")
 PLAN_EXTRACTS = _views("plan", digest="reports", gitlab="reports")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_review", codequality="code_review")
+PLAN_PROBLEMS_VIEWS = _views("problems", github="ci_formats", sarif="ci_formats", codequality="ci_formats")
 """Views of problems, or those of a plan, which show each at its line in a code review."""
 APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
     json="reports",
-    junit="code_review",
-    sarif="code_review",
+    junit="ci_formats",
+    sarif="ci_formats",
     markdown="markdown",
     html="html",
 )

@@ -17,9 +17,9 @@ from lmsconf.model.access import (
     HeldContent,
     PersonAccess,
 )
-from lmsconf.model.effects import PEOPLE_COLUMNS, Effects, UnknownPeople, count_people
+from lmsconf.model.effects import Effects, UnknownPeople, count_people
 from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.render.code_review import Case, junit_document
+from lmsconf.render.ci_formats import Case, junit_document
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
@@ -50,6 +50,11 @@ def _answers(report: AudienceReport, by: str) -> Iterable[str]:
     return table_lines([list(map(escape_terminal, row)) for row in rows], left=(0,))
 
 
+PEOPLE_COLUMNS: Final = (
+    *("email", "content", "content_id", "change", "before", "after"),
+    *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
+)
+"""The attributes of a PersonEffect, in the order of the columns of the file of `--people`."""
 _SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
 _ACCESS_COLUMNS: Final = (
     *("email", "content", "content_id", "change"),

@@ -13,6 +13,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import FromManifests, OfWorkspace
+from lmsconf.model.guard_limits import weaker_than_default
 from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
@@ -28,7 +29,6 @@ from lmsconf.model.plan import (
     SettingChange,
     UndoLevel,
 )
-from lmsconf.model.policy import weaker_than_default
 from lmsconf.model.problem_codes import blockers
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.kinds.exported_entries import content_id_of_target, unread_value_notes
+from lmsconf.kinds.export import content_id_of_target, unread_value_notes
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
@@ -28,9 +28,9 @@ from lmsconf.manifest.schema_check import declared_section
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import is_representable, matches_patterns
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import make_plan
 from lmsconf.planner.planned_resources import OWNED

@@ -12,7 +12,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.kinds.exported_entries import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames

@@ -20,7 +20,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.exported_entries import absent_assignment_entry
+from lmsconf.kinds.export import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys
@@ -31,10 +31,10 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.guard_limits import Policy, diff_settings
 from lmsconf.model.lint_codes import RULES, LintLevel, raise_to_errors
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange, UndoneRun
-from lmsconf.model.policy import Policy, diff_settings
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.drift import unplannable_base
@@ -43,9 +43,9 @@ from lmsconf.planner.plan import DraftPlan, replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
+from lmsconf.planner.undo.restored_entries import CONFLICT
 from lmsconf.planner.undo.three_way_merge import Times
 from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
-from lmsconf.planner.undo.undo_entries import CONFLICT
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both

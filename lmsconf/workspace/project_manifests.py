@@ -26,9 +26,9 @@ from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.guard_limits import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
 from lmsconf.model.outcomes import ManifestsCommit
 from lmsconf.model.plan import RenameCandidate
-from lmsconf.model.policy import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
 from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE

@@ -268,7 +268,7 @@ ROOT = Path(__file__).parent.parent.parent
 NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
-    *("lmsconf.render.code_review", "lmsconf.render.people_reports", "lmsconf.support.git"),
+    *("lmsconf.render.ci_formats", "lmsconf.render.people_reports", "lmsconf.support.git"),
     *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.schema_messages"),
 }
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}

@@ -19,7 +19,7 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app, run_command_line
-from lmsconf.model.policy import GUARDS
+from lmsconf.model.guard_limits import GUARDS
 
 PROJECT = """
 workspaces:

@@ -17,8 +17,8 @@ from on_terminal import at_terminal
 from lmsconf.cli import app
 from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.errors import ExitCode
-from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
-from lmsconf.model.policy import GuardLimits
+from lmsconf.model.guard_limits import GuardLimits
+from lmsconf.render.people_reports import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox

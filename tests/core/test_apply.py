@@ -20,9 +20,9 @@ from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthoriz
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, CallStatus, RateLimit, RunProgress, Step
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.call_order import order_calls, step_dependencies
 

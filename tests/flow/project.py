@@ -16,9 +16,9 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.journal.journal_folder import runs_folder
 from lmsconf.errors import ExitCode, Problem
+from lmsconf.model.guard_limits import Consent
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Consent
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.connection import Connection

@@ -11,8 +11,8 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
+from lmsconf.model.guard_limits import Consent
 from lmsconf.model.plan import Action, GuardResult, Plan
-from lmsconf.model.policy import Consent
 
 from .altered_service import plan_against
 from .project import Project

@@ -17,8 +17,8 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, ProblemsFound, Rejected
 from lmsconf.kinds.grant_verification import revokes_access
 from lmsconf.model.calls import is_creation
+from lmsconf.model.guard_limits import Consent
 from lmsconf.model.plan import Change, Plan
-from lmsconf.model.policy import Consent
 
 from .altered_service import plan_against
 from .project import Project, told_problems

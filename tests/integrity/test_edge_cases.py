@@ -18,9 +18,9 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.model.calls import CallStatus
+from lmsconf.model.guard_limits import GuardLimits
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import GuardLimits
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests

@@ -13,8 +13,8 @@ from texts import listed_cases
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.guard_limits import Consent, GuardLimit, GuardLimits
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult
-from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
 from lmsconf.model.problem_codes import blockers
 from lmsconf.planner.guards import (
     evaluate_guards,

@@ -33,9 +33,9 @@ from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.guard_limits import Consent, Policy
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Consent, Policy
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace

@@ -27,10 +27,10 @@ from lmsconf.kinds.smart_group import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallStatus
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
 from lmsconf.workspace.export import ExportResult, export_snapshot
 

@@ -14,7 +14,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.assignment.types import AssignmentSpec
-from lmsconf.manifest import table_files
+from lmsconf.manifest import entries_from_tables
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -187,7 +187,7 @@ def test_what_is_wrong_with_the_reference(tmp_path: Path, manifest: str) -> None
 
 def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sheet may not stand for more assignments than the limit."""
-    monkeypatch.setattr(table_files, "MOST_ROWS", 3)
+    monkeypatch.setattr(entries_from_tables, "MOST_ROWS", 3)
     assert shown(loaded(tmp_path).problems) == (
         "a.yaml:2:12: the sheet comes to 4 rows, and at most 3 are read as entries [sheet/too-many]\n"
         "  Assign to groups instead of to single people, or split the project into several.\n"

@@ -24,7 +24,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.outcomes import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS, TEST_VIEWS
-from lmsconf.render.code_review import problems_github
+from lmsconf.render.ci_formats import problems_github
 from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import problems_markdown
 from lmsconf.render.text import problems_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec.dialect_keys import alternative_values
+from lmsconf.api.spec.dialect_candidates import alternative_values
 from lmsconf.api.spec.operations import ApiDescription, load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, WRAPPER
 

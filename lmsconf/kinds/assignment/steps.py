@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from lmsconf.api.spec.dialect_keys import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.value_encoding import encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow

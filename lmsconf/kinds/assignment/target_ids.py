@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import EVERYONE_ID
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     ContentRow,

@@ -15,9 +15,9 @@ from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
 

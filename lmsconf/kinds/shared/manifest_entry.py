@@ -14,9 +14,9 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import casefold_name, is_valid_name, normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.time_formats import ISO, date_in_other_order, local_to_utc
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH
+from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import PeopleList

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import METADATA_MODE
+from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices

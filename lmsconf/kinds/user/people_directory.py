@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList, declared_lists, report_unread_list
@@ -24,8 +24,8 @@ from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manage
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
+from lmsconf.model.guard_limits import SMALL
 from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
-from lmsconf.model.policy import SMALL
 
 
 class PeopleDirectory(Struct, frozen=True):

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import EVERYONE_ID
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import EVERYONE_ID
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import EVERYONE_ID, ON_EXISTING
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.assignment.parse import named_contents
 from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
@@ -45,8 +45,8 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
+from lmsconf.model.guard_limits import SMALL
 from lmsconf.model.names import grouped, normalize_email, normalize_name
-from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.learner_progress import read_in_progress

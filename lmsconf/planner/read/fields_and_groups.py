@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import ADD_MODE
+from lmsconf.api.spec.dialect_candidates import ADD_MODE
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.groups import ManualGroupSpec

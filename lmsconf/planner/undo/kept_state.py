@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import METADATA_MODE
+from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
-from lmsconf.kinds.exported_entries import person_form
+from lmsconf.kinds.export import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys, row_type_of
@@ -23,9 +23,9 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import form_to_json
+from lmsconf.model.guard_limits import Policy
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
-from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.kept_state import field_form, lost_answer_entries
 from lmsconf.planner.undo.undone_run import (

@@ -18,8 +18,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Change, UndoLevel
+from lmsconf.planner.undo.restored_entries import ALL, Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.three_way_merge import Body, Names, Times, named_parts, with_names
-from lmsconf.planner.undo.undo_entries import ALL, Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
 LIMITED: Final = "undo/limited"

@@ -20,17 +20,7 @@ from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, pro
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
-from lmsconf.manifest.file_set import ManifestFileReader, decode_text
-from lmsconf.manifest.nodes import (
-    ALLOW_EMPTY,
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Seq,
-    pack_mark,
-)
-from lmsconf.manifest.schema_check import item_keys
-from lmsconf.manifest.table import (
+from lmsconf.manifest.csv_tables import (
     CSV,
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
@@ -44,6 +34,16 @@ from lmsconf.manifest.table import (
     require_columns,
     shifted_row_problems,
 )
+from lmsconf.manifest.file_set import ManifestFileReader, decode_text
+from lmsconf.manifest.nodes import (
+    ALLOW_EMPTY,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Seq,
+    pack_mark,
+)
+from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
