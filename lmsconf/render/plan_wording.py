@@ -78,6 +78,8 @@ def scope_sentences(plan: Plan) -> Iterator[str]:
 
 def count_origins(plan: Plan) -> str:
     """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
+    if any(problem.code == "base/not-planned" for problem in plan.problems):
+        return f"Not compared with {escape_base_name(plan.base)}: its manifests cannot be planned."
     counts = Counter(change.origin for change in plan.changes)
     parts = [f"{number:,} {words[number != 1]}" for origin, words in _FROM.items() if (number := counts[origin])]
     return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."

@@ -119,6 +119,8 @@ def test_a_base_is_a_folder_too(project: Project, tmp_path: Path) -> None:
     broken = lmsconf(project.root, "plan", "--base", str(other), "--trust-project", "url", "--format", "json")
     assert broken.code == 0
     assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]
+    told = lmsconf(project.root, "plan", "--base", str(other), "--trust-project", "url").out
+    assert ("its manifests cannot be planned." in told, "nothing changes" in told) == (True, False)
 
 
 def test_a_base_that_has_no_project_yet_knows_nothing(project: Project) -> None:
