@@ -301,6 +301,15 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
     assert not [one for one in plan.guards if one.tripped]
 
 
+def test_conditions_without_a_counterpart_are_not_offered_what_is_written_already(tmp_path: Path) -> None:
+    """`conditions: all` cannot replace a condition whose only choice becomes no answer: its group must change."""
+    it = project(tmp_path)
+    alone = FIELD.replace("MORE", ", conditions: all").replace("Sales: Sales and Marketing", "Sales: null")
+    (blocker, *_) = blockers(it.plan(alone))
+    assert blocker.name == "refusal/conditions-not-replaced"
+    assert (blocker.hint or "").startswith("Declare other `conditions` for them, or delete them")
+
+
 @pytest.mark.parametrize("named", ["Department", "Team"])
 def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: str) -> None:
     """The old field and the people are part of the selection, and so are conditions that no manifest declares.
