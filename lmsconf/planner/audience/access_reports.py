@@ -181,6 +181,7 @@ def _route_side(
     )
 
 
+_NAME_HINT: Final = "Write the whole name, as in the workspace or in the manifests."
 _AUDIENCE_HINT: Final = "Write it as plans print it: group/Sales, smart_group/Sales Nordics, user/E-MAIL or everyone."
 
 
@@ -223,7 +224,7 @@ def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     audience = state.named_audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
-        raise problem_found("audience/unknown", f"{address} is neither live nor declared", near)
+        raise problem_found("audience/unknown", f"{address} is neither live nor declared", near or _NAME_HINT)
     return audience
 
 
@@ -245,7 +246,8 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     id = state.field_id(by)
     if id is None:
-        raise problem_found("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
+        near = did_you_mean(by, state.field_names()) or _NAME_HINT
+        raise problem_found("field/unknown", f'there is no custom field "{by}"', near)
     row = state.field_row(id)
     if row is not None and row.type == "TEXT":
         raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
