@@ -13,7 +13,7 @@ from typing import Any, Final
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 
-from effects.evaluator import Look, look
+from effects.evaluator import LONG_PAGES, Look, look
 from lmsconf.sandbox.service import Sandbox
 
 CROWD: Final = [f"p{number:02}@acme.example" for number in range(60)]
@@ -79,8 +79,8 @@ def project(folder: Path, files: Mapping[str, str], *, options: str = "", seed: 
 
 @contextmanager
 def opened(it: Project) -> Iterator[Sandbox]:
-    """The workspace behind the project, as it is on disk."""
-    sandbox = Sandbox(str(it.settings.workspace.database), spec=it.spec)
+    """The workspace behind the project, as it is on disk, in long pages."""
+    sandbox = Sandbox(str(it.settings.workspace.database), spec=it.spec.with_values(LONG_PAGES))
     try:
         yield sandbox
     finally:

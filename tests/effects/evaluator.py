@@ -18,6 +18,8 @@ Window = tuple[int | None, int | None]
 Value = tuple[bool, int | None, int | None]
 """An assignment: mandatory, from, until."""
 COUNTS = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened")
+LONG_PAGES = {"paging.limit": 1000}
+"""What a dialect says of pages where a workspace is looked at: the embedded service computes a listing for each."""
 _MONTH = 30 * 86_400
 
 
@@ -86,7 +88,7 @@ def look(get: Get) -> Look:
         for target in get("/content/targets", f"contentId={id}")["targets"]:
             value = (bool(target["mandatory"]), seconds(target.get("startTime")), seconds(target.get("finishTime")))
             seen.assignments[id, target["targetId"]] = value
-    while rows := get("/analyse/results", "", {"options": {"skip": len(seen.results), "limit": 100}})["list"]:
+    while rows := get("/analyse/results", "", {"options": {"skip": len(seen.results), "limit": 1000}})["list"]:
         for row in rows:
             expires = row.get("certificateExpiresAt")
             seen.results[row["contentId"], row["userId"]] = (row["state"], expires and expires // 1000)
@@ -104,7 +106,7 @@ def seconds(said: str | None) -> int | None:
 
 def _pages(get: Get, path: str, key: str) -> Iterable[dict[str, Any]]:
     skip = 0
-    while rows := get(path, f"skip={skip}&limit=100")[key]:
+    while rows := get(path, f"skip={skip}&limit=1000")[key]:
         yield from rows
         skip += len(rows)
 

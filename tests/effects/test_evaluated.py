@@ -21,7 +21,7 @@ from laws.sandbox_project import SandboxProject, document_of, open_stage
 from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
-from effects.evaluator import COUNTS, Evaluated, Look, evaluate, explaining, look, seconds
+from effects.evaluator import COUNTS, LONG_PAGES, Evaluated, Look, evaluate, explaining, look, seconds
 from effects.random_access import NOW, Case, RandomCase
 from lmsconf.documents.reports import people_json
 from lmsconf.errors import ExitCode, ProblemsFound
@@ -96,7 +96,12 @@ def planned(
 
 def seen(stage: SandboxProject) -> Look:
     """The workspace as its API tells it."""
-    return look(partial(_answer, stage))
+    spoken = stage.sandbox.spec
+    stage.sandbox.spec = spoken.with_values(LONG_PAGES)
+    try:
+        return look(partial(_answer, stage))
+    finally:
+        stage.sandbox.spec = spoken
 
 
 def _answer(stage: SandboxProject, path: str, query: str = "", body: object = None) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -134,6 +136,11 @@ class Project:
         with Connection(self.settings) as connection, connection.worker_pool(1) as pool:
             body = None if body is None else connection.spec.body_to_wire(operation, **body)
             return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
+
+    def rows(self) -> list[str]:
+        """Every row of the workspace as it is stored."""
+        with closing(sqlite3.connect(self.settings.workspace.database)) as connection:
+            return list(connection.iterdump())
 
     def fields(self) -> dict[str, dict[str, object]]:
         """The live custom fields by name."""
