@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Action, Plan
-from lmsconf.project.settings import load_settings
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
@@ -46,6 +48,7 @@ WANTED: Final = (
 """Most of what is live, one group and one smart group more, and one of each less: those are owned, and go."""
 OWNED: Final = "ownership: {groups: all, smart_groups: all, custom_fields: all, content_targets: declared_content}\n"
 PAGE: Final = 2
+PAGED: Final = ApiSpec({"paging.limit": PAGE})
 
 Answer = Callable[[httpx.Request], httpx.Response]
 Spoil = Callable[[Answer, httpx.Request], httpx.Response]
@@ -126,9 +129,9 @@ class Spoiled(httpx.BaseTransport):
         return self.spoil(self.sandbox.handle_request, request)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PagedProject:
-    """A project and its workspace, read in pages of two."""
+    """A project and its workspace, read in pages of two. Its files are read for the first plan."""
 
     root: Path
     sandbox: Sandbox
@@ -142,10 +145,15 @@ class PagedProject:
 
     def planned(self, transport: Spoiled) -> Plan:
         """The plan. Raises LmsconfError."""
-        settings = load_settings(self.root, None, {})
-        link = TransportConnection(transport, ApiSpec({"paging.limit": PAGE}))
+        settings, manifests = self._wanted
+        link = TransportConnection(transport, PAGED)
         workspace = WorkspaceReader(settings=settings, connection=link, parallelism=2)
-        return workspace.plan(load_manifests(settings), settings.policy)
+        return workspace.plan(manifests, settings.policy)
+
+    @cached_property
+    def _wanted(self) -> tuple[Settings, Manifests]:
+        settings = load_settings(self.root, None, {})
+        return settings, load_manifests(settings)
 
 
 def radical(plan: Plan) -> set[tuple[str, str]]:
