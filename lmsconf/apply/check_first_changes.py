@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from operator import not_
 from typing import Final
@@ -205,12 +205,20 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
 
 
 class ComparedAnswers:
-    """The answers of the person of one call, as they were before it."""
+    """The answers of the person of one call, as they were before it.
+
+    changed: the normalized names of the fields whose answers the plan changes. Others may be named to be kept.
+    """
 
     def __init__(
-        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: Mapping[str, FieldRow]
+        self,
+        client: Client,
+        sent: IssuedRequest,
+        resolver: AmbiguousWriteResolver,
+        fields: Mapping[str, FieldRow],
+        changed: Collection[str],
     ) -> None:
-        self._client, self._sent, self._resolver, self._fields = client, sent, resolver, fields
+        self._client, self._sent, self._resolver, self._fields, self._changed = client, sent, resolver, fields, changed
         self._answers = answers_in_body(client.spec.behaviour, sent.body)
         self._before = _read(client, sent)
 
@@ -236,17 +244,20 @@ class ComparedAnswers:
         return keys if self.others else keys - {OMITTED}
 
     def compare_others(self) -> None:
-        """Raise WrongAssumption if answers that the call does not name have changed, after giving them back."""
+        """Raise WrongAssumption if answers that the plan does not change have changed, after giving them back."""
         after = self._read_now()
-        lost = _lacking(after, self.others)
+        kept = {name: answer for name, answer in (self._before or {}).items() if name not in self._changed}
+        lost = _lacking(after, {**self.others, **kept})
         if not lost:
             return
+        are_omitted = bool(lost.keys() & self.others.keys())
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
         answers = "1 answer" if len(lost) == 1 else f"{len(lost)} answers"
+        do = "the call does not name" if are_omitted else "the plan does not change"
         raise WrongAssumption(
-            f"{ANSWERS} cleared {answers} that the call does not name, {back}",
-            values={OMITTED: "clear", **forms},
+            f"{ANSWERS} cleared {answers} that {do}, {back}",
+            values={OMITTED: "clear", **forms} if are_omitted else forms,
         )
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:

@@ -32,9 +32,11 @@ from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import members
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -162,7 +164,8 @@ class FirstCalls:
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
         has_answers = sent.call.operation == ANSWERS
-        compared = ComparedAnswers(client, sent, resolver, self._fields) if has_answers else None
+        changed = self._answers_changed(sent.call.address)
+        compared = ComparedAnswers(client, sent, resolver, self._fields, changed) if has_answers else None
         try:
             yield sent
             if compared is None:
@@ -222,6 +225,18 @@ class FirstCalls:
         return ValueSearch(
             self._workspace, self._plan, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite
         )
+
+    def _answers_changed(self, address: Address) -> frozenset[str]:
+        """Return the normalized names, old and new, of the fields to which the plan changes a person's answers."""
+        fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
+        paths = [field.path.partition(".") for of, field in fields if of == address]
+        changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
+        renamed = [
+            (str(field.before), str(field.after))
+            for of, field in fields
+            if of.kind == CUSTOM_FIELD and field.path == "name"
+        ]
+        return frozenset((*changed, *(normalize_name(old) for old, new in renamed if normalize_name(new) in changed)))
 
     def _operations(self, address: Address) -> list[str]:
         """Return the operations that the plan has for a resource, each as often as it is called."""

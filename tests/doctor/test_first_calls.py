@@ -239,6 +239,31 @@ def test_an_answer_that_cannot_be_sent_again_keeps_no_other_from_being_given_bac
     assert "of them given back" in told
 
 
+class Careless(Sandbox):
+    """Passes over choices that are not written as it wants them, and clears the answer."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            sent = {id: value for id, value in json.loads(body).items() if "ch-" not in str(value)}
+            body = json.dumps(sent).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
+    """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
+    dialect = {f"{ANSWERS}.{key}": "name" + more for key, more in (("value", ""), ("value-multi-select", "-list"))}
+    dialect |= {f"{ANSWERS}.omitted": "clear"}
+    clinic = declaring(open_clinic, dialect, "users: [{email: bo.ek@acme.example, answers: {Badge: '8'}}]", Careless)
+    known = f"dialect: {{{ANSWERS}.omitted: clear, {ANSWERS}.value: name}}\n"
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + known, encoding="utf-8")
+    before = answers(clinic.service)[BO]
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    assert answers(clinic.service)[BO] == {**before, "Badge": "8"}, out + clinic.err
+    assert "cleared 1 answer that the plan does not change, given back again" in out
+    assert f"{ANSWERS}.value-multi-select: name-list" in out
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dialect", "lines"),
