@@ -44,6 +44,8 @@ _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
+_WAITS: Final = 2
+"""How many times a search waits for the effect of a call that was accepted where the first one was refused."""
 _COMPLETED_LATER: Final = "users.create"
 """The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
@@ -112,6 +114,8 @@ class ValueSearch:
         first.
         """
         self._snapshot, self._reached_with = self._read(), {}
+        self._accepted: list[Mapping[str, Value]] = []
+        self._is_refused = refusal is not None
         if as_assumed and (now := self._tried({})) is not None:
             if now.is_done:
                 return Explanation({}, is_done=True)
@@ -127,9 +131,11 @@ class ValueSearch:
             found, reached = step
             if reached.is_done:
                 return Explanation(found, is_done=True)
+        if self._is_late and len(self._accepted) == 1:
+            return Explanation(self._accepted[0], is_done=True)
         if not self.creates:
             self._put_back(keys)
-        return Explanation(found)
+        return Explanation({} if self._is_late else found)
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
@@ -247,11 +253,29 @@ class ValueSearch:
         except ProblemsFound:
             return None
         calls = self._sendable(plan)
+        if values and not calls and self._is_late:
+            return None
         with self._client.speaking({**self._base, **values}):
             refusal = self._refusal(calls)
         if calls:
             self._snapshot = self._read()
+        if calls and refusal is None and self._is_refused:
+            self._accepted.append(values)
+            if len(self._accepted) <= _WAITS:
+                self._resolver.poll(partial(self._reread, spec), lambda left: left == 0)
         return self._reached(spec, refusal)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether nothing is left as assumed: an earlier call shows only now, and no other value explains it."""
+        now = self._reached(self._client.spec.with_values(self._base), None)
+        return now is not None and not now.left
+
+    def _reread(self, spec: ApiSpec) -> int | None:
+        """Return how many planned differences a fresh reading leaves; None if it cannot be planned."""
+        self._snapshot = self._read()
+        now = self._reached(spec, None)
+        return None if now is None else now.left
 
     def _sendable(self, plan: Plan) -> list[Call]:
         """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""
