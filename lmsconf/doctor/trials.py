@@ -70,6 +70,7 @@ class TrialClient:
 
     words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
     along: values that were accepted and are not confirmed yet. last: the reason of the last refusal.
+    lag: seconds until a write shows.
     """
 
     def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
@@ -80,6 +81,7 @@ class TrialClient:
         self.lessons: list[DialectLesson] = []
         self.along: dict[str, Value] = {}
         self.last = ""
+        self.lag = self._written = 0.0
 
     def likely_value(self, key: str) -> str:
         """The value of a key as far as it is known."""
@@ -88,7 +90,9 @@ class TrialClient:
 
     @property
     def reader(self) -> ConcurrentReader:
-        """Read with the confirmed dialect."""
+        """Read with the confirmed dialect, once the last write shows."""
+        if (left := self._written + self.lag - time.monotonic()) > 0:
+            time.sleep(left)
         return ConcurrentReader(self._pool, self.spec)
 
     def send(
@@ -112,6 +116,7 @@ class TrialClient:
 
         try:
             answer = self._pool.submit(call).result()
+            self._written = time.monotonic()
         except InvalidResponse:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return WriteResult(True)
@@ -185,6 +190,7 @@ _DOMAIN: Final = "@lmsconf.invalid"
 """No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
 _TRIES: Final = 3
 _PAUSE: Final = 1.0
+_MARGIN: Final = 1.5
 
 
 class _RowOperations(Struct, frozen=True):
@@ -256,12 +262,15 @@ class ScratchObjects:
         place = _PLACES[listing]
         name = self.unique_name(suffix or place.kind.replace("_", "-"))
         sent = self._client.send(place.creation, fields={"name": name, **fields})
-        until = time.monotonic() + self._settle
+        sent_at = time.monotonic()
+        until = sent_at + self._settle
         while (row := next((row for row in self.list_rows(listing) if row.get("name") == name), None)) is None:
             # Unless the request was certainly rejected, the object may still become visible.
             reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
             required(not sent.refused and time.monotonic() <= until, reason)
             time.sleep(_PAUSE)
+            # What was just seen to take so long may take a little longer the next time.
+            self._client.lag = max(self._client.lag, _MARGIN * (time.monotonic() - sent_at))
         self._made[listing].add(str(row[listing.id]))
         return row
 

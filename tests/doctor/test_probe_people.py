@@ -8,9 +8,11 @@ import re
 import signal
 from collections.abc import Callable, Mapping
 from random import Random
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from waiting import VirtualClock
 from wire.second_dialect import ANSWERS, FORBIDDING, SHOWN_BY_MEMBERS, answer_dialect_values, possible, second_dialect
 
 from lmsconf.api.spec import ApiSpec
@@ -434,3 +436,47 @@ def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open)
     told = 'error: user/anna.berg@acme.example: the answer to "Department" cannot be cleared'
     assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", clinic.err)
     assert len([one for one in clinic.service.log if one.writes]) == calls
+
+
+class Slow(Sandbox):
+    """Shows everything as it was, until two seconds after the last change."""
+
+    clock = VirtualClock()
+    changed, shown = -9.0, dict[str, SandboxResponse]()
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET":
+            self.changed = self.clock.now() if said.status < 300 else self.changed
+        elif self.clock.now() < self.changed + 2 and path + query in self.shown:
+            return self.shown[path + query]
+        else:
+            self.shown = {**self.shown, path + query: said}
+        return said
+
+
+def test_a_service_that_shows_changes_late_is_waited_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that was accepted is not taken for the one that was tried when it showed."""
+    monkeypatch.setattr("lmsconf.doctor.trials.time", SimpleNamespace(monotonic=Slow.clock.now, sleep=Slow.clock.sleep))
+    names = {"manual-groups.rename.name": "groupName", "manual-groups.add-members.userIds": "memberIds"}
+    clinic = opened(open_clinic, names, Slow, PROJECT)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
+    assert code == 0, out + clinic.err
+    told = (clinic.folder / "lmsconf.yaml").read_text(encoding="utf-8")
+    assert all(f"{key}: {value}" in told for key, value in names.items()), out
+
+
+class Hiding(Sandbox):
+    """Answers 403 for what is not there."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        return json_response(403, {"message": "forbidden"}) if said.status == 404 else said
+
+
+def test_an_account_that_is_gone_may_be_forbidden(open_clinic: Open) -> None:
+    """The credential was not refused: the probe goes on."""
+    clinic = opened(open_clinic, {"users.create.lastName": "familyName"}, Hiding, CREATES)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
+    assert code == 0, out + clinic.err
+    assert "users.create.lastName: familyName" in (clinic.folder / "lmsconf.yaml").read_text(encoding="utf-8")
