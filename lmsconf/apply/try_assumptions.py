@@ -73,6 +73,10 @@ class FirstCalls:
         }
         self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
         self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
+        # A service may add to one list, and replace another.
+        self._lists = {
+            one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in keys.get(one.id, ())
+        }
         self._most_added = 1
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
@@ -100,10 +104,15 @@ class FirstCalls:
         """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
         keys = self._keys.get(call.id, frozenset())
         if call.operation in LISTS:
-            keys |= {ADD_MODE} & self._untried  # An empty list can show it, too.
+            # An empty list can show it, too.
+            keys = keys | ({ADD_MODE} & self._untried) if self._is_open(call.operation) else keys - {ADD_MODE}
             if named_people(body) <= self._most_added:
                 keys -= {BATCH}
         return keys
+
+    def _is_open(self, operation: str) -> bool:
+        """Whether it is not known yet if this operation keeps those who are in its list."""
+        return operation in self._lists or not self._lists
 
     @contextmanager
     def comparing(
@@ -205,12 +214,20 @@ class FirstCalls:
         else:
             self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
-        self._note_right(keys if shows and compared.others and not is_whole else keys - {ADD_MODE})
+        self._note_right(keys - {ADD_MODE})
+        if shows and compared.others and not is_whole:
+            self._note_mode(sent.call.operation)
 
     def _compare(self, compared: ComparedList) -> None:
         """Compare a list after a search, which leaves one person out of a new list for this."""
         compared.compare()
         if compared.is_new and compared.add_last():
+            self._note_mode(compared.sent.call.operation)
+
+    def _note_mode(self, operation: str) -> None:
+        """Note that an operation keeps who is in its list; the key is right if the others of the plan do, too."""
+        self._lists.discard(operation)
+        if not self._lists:
             self._note_right(frozenset((ADD_MODE,)))
 
     def _search(

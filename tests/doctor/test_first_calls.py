@@ -449,3 +449,41 @@ def test_a_value_that_shows_late_is_not_taken_for_another(open_clinic: Open) -> 
     code, out = clinic.run("apply", "--auto-approve")
     assert f"{key}: archiveDate" in out, out + clinic.err
     assert code == 5
+
+
+class Mixed(Sandbox):
+    """Adds to members, and replaces managers, of groups and of smart groups."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "POST" and path.endswith("/managers"):
+            listed = json.loads(super().answer("GET", path, "", headers, b"").body)["userIds"]
+            for id in listed:
+                super().answer("DELETE", f"{path}/{id}", "", headers, b"")
+        return super().answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize("section", ["groups", "smart_groups"])
+def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, section: str) -> None:
+    """That members are kept says nothing about managers."""
+    smart = {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}], "managers": [BO]}
+    clinic = open_clinic({}, {**MORE, "smart_groups": [smart]}, made=Mixed)
+    name = "Guides" if section == "groups" else "Sales"
+    declare(
+        clinic,
+        f"""
+groups: [{{name: New, members: [p2@acme.example, p3@acme.example]}}]
+---
+{section}: [{{name: {name}, managers: {{include: [p4@acme.example]}}}}]
+""",
+    )
+
+    def managers() -> dict[str, set[str]]:
+        shown = {path: one for path, one in held(clinic.service).items() if isinstance(one, dict)}
+        keys = {path: "managers" if "managers" in one else "userIds" for path, one in shown.items()}
+        managed = (path for path in shown if path.endswith("/managers") or path.startswith("/smart-groups/"))
+        return {path: set(shown[path][keys[path]]) for path in managed}
+
+    before = managers()
+    clinic.run("apply", "--auto-approve")
+    after = managers()
+    assert all(people <= after[path] for path, people in before.items()), clinic.err
