@@ -302,7 +302,7 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
 
 
 def test_conditions_without_a_counterpart_are_not_offered_what_is_written_already(tmp_path: Path) -> None:
-    """`conditions: all` cannot replace a condition whose only choice becomes no answer: its group must change."""
+    """`conditions: all` cannot replace a condition whose only choice becomes no answer."""
     it = project(tmp_path)
     alone = FIELD.replace("MORE", ", conditions: all").replace("Sales: Sales and Marketing", "Sales: null")
     (blocker, *_) = blockers(it.plan(alone))
