@@ -84,7 +84,7 @@ def require_approval(
         )
     if not ask(shown):
         raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
-    if file is not None:
+    if file is not None and (files or not folders_of_project(expanded, root)):
         write_own_file(file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
 
@@ -116,6 +116,17 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113  as said above
     seen = (os.path.normpath, os.path.realpath)
     return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
+
+
+def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
+    """Return the folder of the project, or of its repository, if a word of a command contains its path.
+
+    Such a command may run any file in it, also one that no word names.
+    """
+    real = Path(os.path.realpath(root))
+    folders = {str(outermost_work_tree(real) or real), os.path.abspath(root)}  # noqa: PTH100  links are kept
+    words = "\n".join(command)
+    return sorted(one for one in folders if re.search(rf"{re.escape(one)}(?![\w.-])", words))
 
 
 _PATIENCE = 60.0
@@ -335,7 +346,7 @@ OPTION: Final = "--trust-project"
 class RequestDestination(Struct, frozen=True, kw_only=True):
     """The url, token source and dialect of one workspace, as the project file declares them.
 
-    places: the source location of each part. programs: parts of the token command that name files of the project.
+    places: the source location of each part. programs: what of the project the token command names.
     """
 
     url: str | None = None
@@ -363,13 +374,13 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
     parts = (("url", "url"), ("token", "token"), ("command", "token"))
     path = ("workspaces", workspace)
     places |= {part: project.places.at(*path, key) for part, key in parts if key in declared}
-    programs = tuple(files_of_project(cast("list[str]", members(token).get("command", [])), root))
+    command = cast("list[str]", members(token).get("command", []))
     return RequestDestination(
         url=str(declared["url"]),
         token=cast("Mapping[str, Json] | None", token),
         dialect=dialect,
         places=places,
-        programs=programs,
+        programs=(*files_of_project(command, root), *folders_of_project(command, root)),
     )
 
 
@@ -409,7 +420,7 @@ def refuse_untrusted_changes(
 def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[tuple[str, str]]:
     """Yield (part, message) for each difference; `{base}` in a message is a placeholder for the base's name.
 
-    A command that runs a file of the project counts as different even if the token source is the same.
+    A command that names a file or the folder of the project counts as different even if the source is the same.
     """
     if now.url != base.url:
         yield "url", f"the url is {_escaped(now.url)}, and in {{base}} {_escaped(base.url)}"
@@ -419,7 +430,7 @@ def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[
     elif now.programs:
         yield (
             "command",
-            f"the token's command runs {_escaped(now.programs[0])}, a file of the project that may be changed",
+            f"the token's command names {_escaped(now.programs[0])}, and the project's files may be changed",
         )
     if now.dialect != base.dialect:
         keys = sorted(

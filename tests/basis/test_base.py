@@ -316,6 +316,23 @@ def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: st
     assert told(tmp_path, said, said) == ["trust/command"]
 
 
+@pytest.mark.parametrize(
+    ("words", "codes"),
+    [
+        ("[make, -C, TOP/scripts, token]", ["trust/command"]),
+        ("[make, -CTOP, token]", ["trust/command"]),
+        ("[sh, -c, 'cd TOP/now && ./t*']", ["trust/command"]),
+        ("[TOP-tools/token]", []),
+    ],
+)
+def test_a_command_that_names_the_checkout(words: str, codes: list[str], tmp_path: Path) -> None:
+    """The folder of the project or its repository, by its path: what a command finds there is of the change."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
+    said = TRUST_BASE.replace("{env: LMSCONF_TOKEN}", f"{{command: {words.replace('TOP', str(tmp_path))}}}")
+    assert told(tmp_path, said, said) == codes
+
+
 def test_only_parts_can_be_trusted() -> None:
     """A word that is none of them is a wrong command line."""
     assert parse_trusted_parts("url, dialect") == {"url", "dialect"}
