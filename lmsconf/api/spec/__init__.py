@@ -24,6 +24,7 @@ from lmsconf.api.spec.operations import (
     load_api_description,
     nested_properties,
     path_segment_problem,
+    with_wire_names,
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
@@ -156,9 +157,9 @@ class ApiSpec:
         self._values = _dialect(description, self._overrides, at or {})
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {
-            id: operation.with_wire_names({key: self._values[key] for key in keys}) if keys else operation
+            id: with_wire_names(id, names) if names else operation
             for id, operation in description.operations.items()
-            for keys in [renamed.intersection(operation.dialect_keys)]
+            for names in [frozenset((key, self._values[key]) for key in renamed & {*operation.dialect_keys})]
         }
 
     @staticmethod

@@ -7,8 +7,8 @@ are those of the description; wire names are those of a project's dialect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 from urllib.parse import quote
@@ -51,7 +51,7 @@ class NameMapping(Struct, frozen=True):
 
 def object_properties(schema: Schema) -> dict[str, Schema]:
     """Return name → schema of the properties of an object, or of the objects in an array."""
-    properties = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
+    properties = dict(_properties(schema))
     inside = [
         *cast("list[Schema]", schema.get("allOf", [])),
         *([cast("Schema", schema["items"])] if "items" in schema else []),
@@ -196,21 +196,6 @@ class Operation(Struct, frozen=True, kw_only=True):
         """Whether the body allows properties that its schema does not list, such as ids."""
         return self.body is not None and self.body.get("additionalProperties") is not False
 
-    def with_wire_names(self, wire_names: Mapping[str, str]) -> Operation:
-        """Return this operation with other wire names. wire_names: dialect key → wire name."""
-        properties = cast("Mapping[str, Schema]", (self.body or {}).get("properties", {}))
-        return replace(
-            self,
-            body=self.body and rename_properties(self.body, wire_names),
-            success=self.success and rename_properties(self.success, wire_names),
-            headers={name: wire_names.get(f"{self.id}.{name}", name) for name in self.headers},
-            names=MappingProxyType(
-                {name: wire_names.get(dialect_key_of(part), name) for name, part in properties.items()}
-            ),
-            request_names=NameMapping.for_schema(self.body, wire_names),
-            response_names=NameMapping.for_schema(self.success, wire_names),
-        )
-
 
 def allowed_texts(schema: Schema) -> Sequence[str]:
     """Return the allowed values of a path parameter, as text; empty: any."""
@@ -251,15 +236,30 @@ def load_api_description() -> ApiDescription:
     )
 
 
+@lru_cache(maxsize=512)  # a probe makes the same few operations for each of its tries
+def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operation:
+    """Return an operation with other wire names. wire_names: dialect keys with their wire names."""
+    operation, known = load_api_description().operations[id], dict(wire_names)
+    return replace(
+        operation,
+        body=operation.body and rename_properties(operation.body, known),
+        success=operation.success and rename_properties(operation.success, known),
+        headers={name: known.get(f"{id}.{name}", name) for name in operation.headers},
+        names=MappingProxyType(
+            {name: known.get(dialect_key_of(one), name) for name, one in _properties(operation.body).items()}
+        ),
+        request_names=NameMapping.for_schema(operation.body, known),
+        response_names=NameMapping.for_schema(operation.success, known),
+    )
+
+
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
     """Yield the operations of the document, in its order."""
-    known: dict[str, object] = {}
-    for path, item in document["paths"].items():
+    refs: dict[str, object] = {}
+    for path, ops in document["paths"].items():
         for method in _METHODS:
-            if method in item:
-                yield _operation(
-                    path, method.upper(), cast("dict[str, object]", _resolved(item[method], document, known))
-                )
+            if method in ops:
+                yield _operation(path, method.upper(), cast("Schema", _resolved(ops[method], document, refs)))
 
 
 def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:
@@ -268,7 +268,10 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
     schemas = {(str(one["in"]), str(one["name"])): cast("Schema", one["schema"]) for one in given}
     body = _content(definition.get("requestBody"))
     success = _content(cast("Mapping[str, object]", definition["responses"]).get("200"))
-    properties = cast("Mapping[str, Schema]", (body or {}).get("properties", {}))
+    keys = [
+        *map(dialect_key_of, (*_parts(body), *given, *_parts(success))),
+        *cast("list[str]", definition.get("x-dialect", [])),
+    ]
     return Operation(
         id=str(definition["operationId"]),
         method=method,
@@ -281,22 +284,19 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
         required_query=frozenset(str(one["name"]) for one in given if one["in"] == "query" and one.get("required")),
         body=body,
         success=success,
-        names=MappingProxyType({name: name for name in properties}),
-        dialect_keys=_dialect_keys(
-            [*_parts(body), *given, *_parts(success)], cast("list[str]", definition.get("x-dialect", []))
-        ),
+        names=MappingProxyType({name: name for name in _properties(body)}),
+        dialect_keys=tuple(dict.fromkeys(filter(None, keys))),
         writes=method != "GET" and not definition.get("x-reads", False),
     )
+
+
+def _properties(schema: Schema | None) -> Mapping[str, Schema]:
+    return cast("Mapping[str, Schema]", (schema or {}).get("properties", {}))
 
 
 def _parts(schema: Schema | None) -> list[Schema]:
     """Return the properties of a body, at any depth."""
     return [part for level in nested_properties(schema or {}) for part in level.values()]
-
-
-def _dialect_keys(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
-    """Return the dialect keys of assumed names, then of behaviours, without repeats."""
-    return tuple(dict.fromkeys([*filter(None, map(dialect_key_of, parts)), *behaviours]))
 
 
 def _content(holder: object) -> Schema | None:
