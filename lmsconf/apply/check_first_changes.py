@@ -207,7 +207,7 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
 class ComparedAnswers:
     """The answers of the person of one call, as they were before it.
 
-    changed: the normalized names of the fields whose answers the plan changes. Others may be named to be kept.
+    changed: the normalized names of the fields whose answers the plan changes; others may be sent along.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class ComparedAnswers:
         return keys if self.others else keys - {OMITTED}
 
     def compare_others(self) -> None:
-        """Raise WrongAssumption if answers that the plan does not change have changed, after giving them back."""
+        """Give back changed answers that the plan does not change; then raise WrongAssumption."""
         after = self._read_now()
         kept = {name: answer for name, answer in (self._before or {}).items() if name not in self._changed}
         lost = _lacking(after, {**self.others, **kept})

@@ -45,7 +45,7 @@ _MOST: Final = 300
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
 _WAITS: Final = 2
-"""How many times a search waits for the effect of a call that was accepted where the first one was refused."""
+"""How many accepted calls a search waits for, after a refusal."""
 _COMPLETED_LATER: Final = "users.create"
 """The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
@@ -267,7 +267,7 @@ class ValueSearch:
 
     @property
     def _is_late(self) -> bool:
-        """Whether nothing is left as assumed: an earlier call shows only now, and no other value explains it."""
+        """Whether nothing is left with the assumed values: an earlier call shows only now."""
         now = self._reached(self._client.spec.with_values(self._base), None)
         return now is not None and not now.left
 

@@ -225,7 +225,7 @@ class FirstCalls:
             self._note_mode(compared.sent.call.operation)
 
     def _note_mode(self, operation: str) -> None:
-        """Note that an operation keeps who is in its list; the key is right if the others of the plan do, too."""
+        """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
         self._lists.discard(operation)
         if not self._lists:
             self._note_right(frozenset((ADD_MODE,)))
@@ -243,8 +243,8 @@ class FirstCalls:
             self._workspace, self._plan, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite
         )
 
-    def _answers_changed(self, address: Address) -> frozenset[str]:
-        """Return the normalized names, old and new, of the fields to which the plan changes a person's answers."""
+    def _answers_changed(self, address: Address) -> set[str]:
+        """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
         fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
         paths = [field.path.partition(".") for of, field in fields if of == address]
         changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
@@ -253,7 +253,7 @@ class FirstCalls:
             for of, field in fields
             if of.kind == CUSTOM_FIELD and field.path == "name"
         ]
-        return frozenset((*changed, *(normalize_name(old) for old, new in renamed if normalize_name(new) in changed)))
+        return changed | {normalize_name(old) for old, new in renamed if normalize_name(new) in changed}
 
     def _operations(self, address: Address) -> list[str]:
         """Return the operations that the plan has for a resource, each as often as it is called."""

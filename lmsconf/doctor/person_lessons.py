@@ -77,7 +77,7 @@ class AccountLessons:
     def _is_deletable(self) -> bool:
         """Whether the account can be deleted: otherwise no other is created."""
         self._scratch.delete_created(USERS)
-        # A service may answer 403 for what is not there: a credential that is refused is seen by the next call.
+        # A service may answer 403 for what is not there. The next call shows whether the token is refused.
         with suppress(Rejected, Unauthorized):
             self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
             return False

@@ -6,8 +6,8 @@
                                  results and plans
     effects, access              what a plan does to people; answers about a person or an audience, and tests of them
     outcomes                     the result of each call, what was verified, the result of a run; a recorded run
-    guard_limits                 guards, and all settings of the project file and the command line that decide a plan;
-                                 how they differ
+    guard_limits                 guards, and all settings that decide a plan, of the project file and the command
+                                 line; how they differ
     snapshot, api_protocol       live state as a value and as JSON; the protocol of the reads that a plan needs, and how
                                  far a run is
     drift                        a drift report

@@ -420,7 +420,7 @@ def refuse_untrusted_changes(
 def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[tuple[str, str]]:
     """Yield (part, message) for each difference; `{base}` in a message is a placeholder for the base's name.
 
-    A command that names a file or the folder of the project counts as different even if the source is the same.
+    A command that names a file or the folder of the project always counts as different.
     """
     if now.url != base.url:
         yield "url", f"the url is {_escaped(now.url)}, and in {{base}} {_escaped(base.url)}"
