@@ -3,7 +3,7 @@
     1. take the local lock, and wait until no request of an earlier run can arrive any more
     2. make the plan, or load it; compare its digest with the expected one, and with that of its rehearsal
     3. compare a saved plan with the workspace as it is now: everything that its changes depend on is read
-    4. stop at certain refusals and tripped guards
+    4. stop at blocking problems and tripped guards
     5. ask for approval
     6. take the remote lock, if the project has one; compare the plan once more, unless step 3 did so just now
     7. open the journal, send the calls, verify the result

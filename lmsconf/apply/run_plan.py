@@ -203,7 +203,7 @@ def _send_calls(
             begin=begin,
             stop_waiting=resolver.stop_waiting.set,
             weight=first_calls.weight,
-            is_first=first_calls.is_first,
+            is_serial=first_calls.is_serial,
             interrupts=interrupts,
         )
         if run.is_abandoned:

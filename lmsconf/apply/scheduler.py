@@ -2,7 +2,7 @@
 
 Makes no decisions about the plan. A failure blocks only the calls that depend on it, and so does a 403 for a missing
 right; a rejected credential, a duplicate resource, or an unreachable service stops all calls not yet started. Calls
-that may be refused run first, alone, while nothing has been changed yet.
+that may be refused and need no other are sent before the rest.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class CallCounter:
         self._lock = threading.Lock()
 
     def count(self, outcome: CallOutcome) -> None:
-        """Report one more call, unless it was not attempted."""
+        """Count a call that was attempted or blocked, and report."""
         with self._lock:
             self._done += outcome.status is not CallStatus.NOT_ATTEMPTED
             self._tell()
@@ -111,7 +111,7 @@ Learnt: TypeAlias = "Mapping[Ref, str]"
 Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
 """Send a call with the ids known so far."""
 Begin: TypeAlias = "Callable[[Call], None]"
-"""Called before a call is sent. Raises LmsconfError when it must not be sent."""
+"""Called before a call is sent. A LmsconfError from it stops the run."""
 Tell: TypeAlias = "Callable[[CallOutcome], None]"
 LAST: Final = 1000
 """The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
@@ -153,15 +153,15 @@ def run_calls(
     stop_waiting: Callable[[], None] | None = None,
     interrupts: Interrupts | None = None,
     weight: Callable[[Call], int] = lambda _: 0,
-    is_first: Callable[[Call], bool] = lambda _: False,
+    is_serial: Callable[[Call], bool] = lambda _: False,
 ) -> RunResult:
     """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then.
 
     A second Ctrl-C ends the run at once: it is not known then whether the calls under way were done. weight: of the
-    calls that can be sent, the lightest are sent first. is_first: of those for which it holds, one is sent at a time.
+    calls that can be sent, the lightest are sent first. is_serial: of those for which it holds, one is sent at a time.
     """
     return _Runner(
-        plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight, is_first
+        plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight, is_serial
     ).run(interrupts or Interrupts())
 
 
@@ -196,7 +196,7 @@ class _Runner:
         begin: Begin,
         stop_waiting: Callable[[], None],
         weight: Callable[[Call], int],
-        is_first: Callable[[Call], bool],
+        is_serial: Callable[[Call], bool],
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
@@ -204,7 +204,7 @@ class _Runner:
         self.graph.prepare()
         ready = self.graph.get_ready()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
-        self.weight, self.is_first, self.arrived = weight, is_first, count()
+        self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
         self._add_ready(first or ready)
         self.later = [id for id in ready if not self.calls[id].may_be_refused] if first else []
@@ -274,8 +274,8 @@ class _Runner:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
         is_last = bool(self.in_flight) and self.weight(call) >= LAST
-        is_one_more_first = any(self.in_flight.values()) and self.is_first(call)
-        return len(self.in_flight) < self.width and not is_last and not is_one_more_first
+        is_one_more_serial = any(self.in_flight.values()) and self.is_serial(call)
+        return len(self.in_flight) < self.width and not is_last and not is_one_more_serial
 
     @property
     def _stopped(self) -> bool:
@@ -287,7 +287,7 @@ class _Runner:
         except LmsconfError as error:
             self.result.stopped_by = self.result.stopped_by or error
             return
-        self.in_flight[call.id] = self.is_first(call)
+        self.in_flight[call.id] = self.is_serial(call)
         future = self.submit(call, self.ids)
         future.add_done_callback(lambda done: self.ended.put((call.id, done)))
 

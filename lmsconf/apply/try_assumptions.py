@@ -51,7 +51,7 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 
 
 class FirstCalls:
-    """The first calls of one run. One of those for which `is_first` holds is sent at a time.
+    """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
     that a call has shown to be right.
@@ -92,11 +92,11 @@ class FirstCalls:
         waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
         return len(keys) + LAST * bool(waits)
 
-    def is_first(self, call: Call) -> bool:
+    def is_serial(self, call: Call) -> bool:
         """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
-        return self._is_first(call, self._resting(call, call.body))
+        return self._is_serial(call, self._resting(call, call.body))
 
-    def _is_first(self, call: Call, keys: frozenset[str]) -> bool:
+    def _is_serial(self, call: Call, keys: frozenset[str]) -> bool:
         followed = self._followed.get(call.id, frozenset())
         return bool((keys | followed) & (self._untried | self._wrong.keys()))
 
@@ -124,7 +124,7 @@ class FirstCalls:
         one did; Rejected if it is refused, and no other value of a key helps.
         """
         keys = self._resting(sent.call, sent.body)
-        if not self._is_first(sent.call, keys):
+        if not self._is_serial(sent.call, keys):
             yield sent
             return
         followed = self._followed.get(sent.call.id, frozenset())

@@ -122,7 +122,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     return compare_lists(planning, match, LISTS, sides)
 
 
-def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
+def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     """Return a row without the members and managers who are archived or in no list of people."""
     # A service may list only active people, and yet show an archived person whose id is requested.
     listed = people_directory(planning).ids - planning.archived_ids

@@ -287,7 +287,7 @@ def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
 def check_references(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
 ) -> bool:
-    """Report each referenced field and choice that will not exist after the plan; return whether there is none."""
+    """Report each referenced field and choice that will not exist after the plan; return whether all will."""
     exist = True
     for position, (field, choices, _) in enumerate(conditions):
         find = partial(declared.places.at, "conditions", position, "field")
@@ -321,7 +321,7 @@ def record_possible_renames(
 def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
 
-    What is added in place of a dropped field is in `moved_conditions`. deleted: the ids of the groups that are deleted.
+    What is added in place of a dropped field is in `added_refs`. deleted: the ids of the groups that are deleted.
     """
     for row in planning.snapshot.rows(SmartGroupRow):
         before = conditions_by_name(planning, row.conditions or ())
@@ -335,7 +335,7 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
         if dropped or added:
             planning.changed_refs.append((dropped, added))
             for field in (ref.address.name for ref in dropped if ref.part is None):
-                planning.moved_conditions[field] = planning.moved_conditions.get(field, frozenset()) | added
+                planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
 
 
 def plan_condition_losses(

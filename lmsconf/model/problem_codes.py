@@ -369,11 +369,11 @@ def blockers(plan: Plan) -> tuple[Blocker, ...]:
 
 
 def refuse_blocked(plan: Plan) -> None:
-    """Raises ProblemsFound with exit 4 if the plan has certain refusals, failing tests or tripped guards."""
-    certain = [problem for problem in plan.all_problems if is_blocking(problem)]
+    """Raises ProblemsFound with exit 4 if the plan has blocking problems, failing tests or tripped guards."""
+    blocking = [problem for problem in plan.all_problems if is_blocking(problem)]
     guards = [_as_problem(plan, blocker) for blocker in blockers(plan) if blocker.allow is not None]
-    if certain or guards:
-        raise ProblemsFound([*certain, *guards], exit=ExitCode.BLOCKED)
+    if blocking or guards:
+        raise ProblemsFound([*blocking, *guards], exit=ExitCode.BLOCKED)
 
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:

@@ -17,7 +17,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import assumed_keys_of_call
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, StalePlan
 from lmsconf.kinds.custom_field.types import MIGRATE
-from lmsconf.kinds.groups import with_listed_people
+from lmsconf.kinds.groups import only_listed_people
 from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
@@ -251,7 +251,7 @@ def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> st
         if kind.is_person:
             row = declared_row(subject.row, subject.declared.spec)
         elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
-            row = with_listed_people(planning, subject.row)
+            row = only_listed_people(planning, subject.row)
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 

@@ -95,8 +95,8 @@ _ACTIONS: Final = {
 def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
-    is_part = len(plan.changes) > MOST_ROWS
-    calls = call_places(plan, anchors if is_part else None)
+    is_cut = len(plan.changes) > MOST_ROWS
+    calls = call_places(plan, anchors if is_cut else None)
     return html_page(
         "plan.html.j2",
         plan=plan,
@@ -105,7 +105,7 @@ def plan_html(plan: Plan) -> str:
         rows=_first_rows(_changes(plan, anchors), _ACTIONS),
         anchors=anchors,
         calls=calls,
-        is_part=is_part,
+        is_cut=is_cut,
         graph=draw_graph(plan, calls, anchors),
     )
 

@@ -265,7 +265,7 @@ def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
     )
 
 
-def reminder_line(rehearsal: Rehearsal) -> str:
+def rehearsal_line(rehearsal: Rehearsal) -> str:
     """Return the result as a line beside the plan's summary."""
     return f"Rehearsal: {_outcome_clause(rehearsal)}"
 

@@ -273,7 +273,7 @@ def _summary(plan: Plan) -> Iterator[str]:
     if len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF:
         yield _effects_headline(plan)
     if plan.rehearsal is not None:
-        yield plan_wording.reminder_line(plan.rehearsal)
+        yield plan_wording.rehearsal_line(plan.rehearsal)
     yield plan_wording.plan_summary(plan)
     yield from filter(None, [plan_wording.assumptions_sentence(plan)])
     if plan.changes:

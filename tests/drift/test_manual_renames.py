@@ -248,7 +248,6 @@ def test_a_drift_report_connects_the_two(way: ManualRename, stage: ServedProject
     assert {**live(stage), "targets": 0} == {**before, "targets": 0}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("way", of_today(CLEAR), indirect=True)
 def test_both_ways_out_lead_out(way: ManualRename, stage: ServedProject) -> None:
     """`--accept` writes the new name everywhere; with the line and an apply it has its old name again: no twin."""

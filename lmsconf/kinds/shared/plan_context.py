@@ -224,7 +224,7 @@ class PlanContext:
     planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
-    moved_conditions
+    added_refs
                     name of a field that smart groups cease to ask for → what they ask for instead
     shared_content  ids of contents that share a name
     audiences       whose the ids of live targets may be; None until it is asked for
@@ -269,7 +269,7 @@ class PlanContext:
         self.people: PeopleDirectory | None = None
         self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
-        self.moved_conditions: dict[str, frozenset[Ref]] = {}
+        self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
         self.audiences: Audiences | None = None
         self.closing: list[TargetRow] = []

@@ -126,7 +126,7 @@ def answers_steps(
 
     Nobody leaves these smart groups for a moment, which can be many calls long.
     """
-    given, moves = choice_refs_in_answers(planning, after), planning.moved_conditions
+    given, moves = choice_refs_in_answers(planning, after), planning.added_refs
     cleared = (field for field in after if before.get(field) and not after[field])
     late = {field: before[field] for field in cleared if given & moves.get(field, frozenset())}
     if not late:

@@ -106,7 +106,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
     affected = {*model.facts.affected, *(change.content for change in model.scope.assignments)}
     assigned = [(content_name(model.facts, id), id, list(assignments_of(model, id))) for id in sorted(affected)]
     assigned.sort(key=lambda content: content[:2])
-    audiences, ends = list(model.changing_groups()), model.ends()
+    audiences, ends = list(model.group_audiences()), model.ends()
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     losses: dict[RemoteId, Sequence[RemoteId]] = {}
@@ -343,7 +343,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     if facts.incomplete:
         return unknown_effects(facts.incomplete, scope)
-    return predict_effects(Memberships(facts, scope).with_answers(), now, rows=rows)
+    return predict_effects(Memberships(facts, scope).load_answers(), now, rows=rows)
 
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:

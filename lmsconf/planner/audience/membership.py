@@ -77,7 +77,7 @@ class Memberships(Struct):
     _moved: frozenset[AudienceKey] = frozenset()
     _changed_fields: frozenset[RemoteId | Ref] = frozenset()
 
-    def with_answers(self, fields: Iterable[RemoteId | Ref] = ()) -> Self:
+    def load_answers(self, fields: Iterable[RemoteId | Ref] = ()) -> Self:
         """Add the people, their answers and what these mean. fields: more fields whose answers count."""
         self._add_people()
         conditions = [one for group in self.facts.conditions.values() for one in _live_conditions(group)]
@@ -153,8 +153,8 @@ class Memberships(Struct):
         before = () if live is None else _live_conditions(live)
         return before, before if change is None else change.conditions or ()
 
-    def changing_groups(self) -> Iterator[Audience]:
-        """Yield the groups whose membership may change or was read: snapshots have members of no smart group."""
+    def group_audiences(self) -> Iterator[Audience]:
+        """Yield each group whose members were read, or may change."""
         yield from (self.audience((GROUP, id)) for id in dict.fromkeys((*self.facts.members, *self.scope.groups)))
         live = self.facts.conditions.items()
         read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in self._moved)
@@ -165,7 +165,7 @@ class Memberships(Struct):
         return self._by_email.get(normalize_email(email))
 
     def sizes(self) -> dict[Address, AudienceSize]:
-        """Return the sizes after the plan of the groups that were looked at, where they follow from what was read.
+        """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
 
         A new group is left out unless the plan adds its members, and a smart group whose conditions name what the plan
         creates: their members come later.

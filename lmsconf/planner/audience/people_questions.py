@@ -75,7 +75,7 @@ def access_state(
 ) -> WorkspaceAccess:
     """Return the answers to a query from what was read. now: the time of the plan, in epoch seconds."""
     state = WorkspaceAccess(facts, scope, planning=planning, now=now)
-    return state.with_answers(id for name in query.fields if (id := state.field_id(name)) is not None)
+    return state.load_answers(id for name in query.fields if (id := state.field_id(name)) is not None)
 
 
 class PlacedAssignment(Struct, frozen=True):
