@@ -90,10 +90,11 @@ def opened(it: Project) -> Iterator[Sandbox]:
 def seen(it: Project) -> Look:
     """The workspace as its API tells it."""
     with opened(it) as sandbox:
-        return look(partial(_answer, sandbox))
+        return look(partial(answered, sandbox))
 
 
-def _answer(sandbox: Sandbox, path: str, query: str = "", body: object = None) -> dict[str, Any]:
+def answered(sandbox: Sandbox, path: str, query: str = "", body: object = None) -> dict[str, Any]:
+    """One answer of a sandbox: of a GET, or of a POST where there is a body."""
     headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
     sent = b"" if body is None else json.dumps(body).encode()
     answer = sandbox.answer("GET" if body is None else "POST", path, query, headers, sent)

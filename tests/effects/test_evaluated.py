@@ -21,6 +21,7 @@ from laws.sandbox_project import SandboxProject, document_of, open_stage
 from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
+from effects.crowd import answered
 from effects.evaluator import COUNTS, LONG_PAGES, Evaluated, Look, evaluate, explaining, look, seconds
 from effects.random_access import NOW, Case, RandomCase
 from lmsconf.documents.reports import people_json
@@ -99,19 +100,9 @@ def seen(stage: SandboxProject) -> Look:
     spoken = stage.sandbox.spec
     stage.sandbox.spec = spoken.with_values(LONG_PAGES)
     try:
-        return look(partial(_answer, stage))
+        return look(partial(answered, stage.sandbox))
     finally:
         stage.sandbox.spec = spoken
-
-
-def _answer(stage: SandboxProject, path: str, query: str = "", body: object = None) -> dict[str, Any]:
-    headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
-    sent = b"" if body is None else json.dumps(body).encode()
-    answer = stage.sandbox.answer("GET" if body is None else "POST", path, query, headers, sent)
-    assert answer.status == 200, answer
-    found = json.loads(answer.body)
-    assert isinstance(found, dict)
-    return found
 
 
 @pytest.mark.sampled(day=240, gate=6)
