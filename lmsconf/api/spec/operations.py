@@ -268,10 +268,7 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
     schemas = {(str(one["in"]), str(one["name"])): cast("Schema", one["schema"]) for one in given}
     body = _content(definition.get("requestBody"))
     success = _content(cast("Mapping[str, object]", definition["responses"]).get("200"))
-    keys = [
-        *map(dialect_key_of, (*_parts(body), *given, *_parts(success))),
-        *cast("list[str]", definition.get("x-dialect", [])),
-    ]
+    keys = filter(None, map(dialect_key_of, (*_parts(body), *given, *_parts(success))))
     return Operation(
         id=str(definition["operationId"]),
         method=method,
@@ -285,7 +282,7 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
         body=body,
         success=success,
         names=MappingProxyType({name: name for name in _properties(body)}),
-        dialect_keys=tuple(dict.fromkeys(filter(None, keys))),
+        dialect_keys=tuple(dict.fromkeys([*keys, *cast("list[str]", definition.get("x-dialect", []))])),
         writes=method != "GET" and not definition.get("x-reads", False),
     )
 
