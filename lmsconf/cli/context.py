@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec import Struct
 
-from lmsconf.errors import UsageError
+from lmsconf.errors import LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,20 @@ def context_of(context: click.Context) -> CommandContext:
         named = directory is not None
         context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=named)
     return cast(CommandContext, context.obj)
+
+
+def project_prefix() -> str:
+    """Return the path of the project in its repository, with a slash at the end; empty if it is its top folder.
+
+    Empty also without a repository, and for a folder that is not trusted: what is shown then is that error.
+    """
+    from lmsconf.support.files import find_work_tree
+
+    with suppress(LmsconfError):
+        folder = context_of(click.get_current_context()).project
+        if (top := find_work_tree(folder)) is not None:
+            return f"{os.path.relpath(os.path.realpath(folder), top)}/".removeprefix("./")
+    return ""
 
 
 def refuse_options(*cases: tuple[object, str, str]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeVar
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.context import is_given, refuse_options
+from lmsconf.cli.context import is_given, project_prefix, refuse_options
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ def require_consent(question: str) -> None:
 P = ParamSpec("P")
 PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 """The formats of a plan, and of the problems of manifests."""
+_BY_REPOSITORY: Final = ("github", "sarif", "codequality")
+"""The formats whose readers look for files in the repository, not in the project."""
 
 
 class Output:
@@ -280,8 +282,10 @@ class Output:
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
-        limit = {} if self._limit is None else {"limit": self._limit}
-        self.write(views[self.format](mask_if_enabled(value), **limit))
+        options: dict[str, object] = {} if self._limit is None else {"limit": self._limit}
+        if self.format in _BY_REPOSITORY:
+            options["prefix"] = project_prefix()
+        self.write(views[self.format](mask_if_enabled(value), **options))
 
     def write(self, text: str) -> None:
         """Write the result to stdout, or atomically to the file. Raises LmsconfError if that fails."""

@@ -6,6 +6,8 @@ problems_sarif        SARIF 2.1.0, for code scanning
 drift_sarif           the same for a drift report, with a rule for each state of a finding
 drift_junit           a drift report as JUnit XML: a suite per kind, a case per resource
 
+prefix, where there is one: the path of the project in its repository, with a slash at the end.
+
 In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied
 yet is skipped with its reason, and a resource that could not be compared is an error. The document is valid
 under both common schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by
@@ -18,7 +20,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -138,14 +139,14 @@ def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
     return sort_by_severity(shown.all_problems if isinstance(shown, Plan) else shown)
 
 
-def problems_github(shown: Plan | Sequence[Problem]) -> str:
+def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
-    return "".join(f"{_annotation(problem)}\n" for problem in problems_of(shown))
+    return "".join(f"{_annotation(problem, prefix)}\n" for problem in problems_of(shown))
 
 
-def _annotation(problem: Problem) -> str:
+def _annotation(problem: Problem, prefix: str) -> str:
     where = problem.source
-    place = {} if where is None else {"file": where.file, "line": str(where.line), "col": str(where.column)}
+    place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
     every = {**place, "title": problem.code}.items()
     properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
     message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
@@ -161,7 +162,7 @@ def _escaped(active: str, text: str) -> str:
 _SEVERITIES: Final = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
 
 
-def problems_codequality(shown: Plan | Sequence[Problem]) -> str:
+def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
     seen: Counter[str] = Counter()
     findings: list[Json] = []
@@ -175,34 +176,35 @@ def problems_codequality(shown: Plan | Sequence[Problem]) -> str:
                 "check_name": problem.code,
                 "fingerprint": sha256([content, seen[content]]),
                 "severity": _SEVERITIES[problem.severity],
-                "location": {"path": escape_terminal(place.file), "lines": {"begin": place.line or 1}},
+                "location": {"path": escape_terminal(prefix + place.file), "lines": {"begin": place.line or 1}},
             }
         )
         seen[content] += 1
     return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
 
 
-def problems_sarif(shown: Plan | Sequence[Problem]) -> str:
+def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return problems with one rule for each of their codes."""
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
     codes = sorted({problem.code for problem in problems} | RULES.keys())
-    return _sarif(problems=problems, analysis=analysis, workspace=workspace, codes=codes, lints=RULES, drift=None)
+    known = {"analysis": analysis, "workspace": workspace, "codes": codes, "lints": RULES}
+    return _sarif(prefix, problems=problems, drift=None, **known)
 
 
-def drift_sarif(drift: DriftReport) -> str:
+def drift_sarif(drift: DriftReport, prefix: str = "") -> str:
     """Return the report as SARIF with one run and a rule per state."""
-    return _sarif(drift=drift, states=list(DriftState))
+    return _sarif(prefix, drift=drift, states=list(DriftState))
 
 
-def _sarif(**values: object) -> str:
+def _sarif(prefix: str, **values: object) -> str:
     """Return a document of the template, which knows these values, and how texts are written."""
     text = template_text(
         "sarif.json.j2",
         version=__version__,
         PROJECT=PROJECT,
         # File names may contain undecodable bytes (surrogates).
-        uri=partial(quote, errors="surrogatepass"),
+        uri=lambda file: quote(prefix + file, errors="surrogatepass"),
         sha256=sha256,
         escape_terminal=escape_terminal,
         problem_text=_problem_text,

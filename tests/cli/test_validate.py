@@ -419,3 +419,18 @@ def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
     dot = graph(tmp_path, manifest, "--format", "dot").output.splitlines()
     assert len(dot) == 5
     assert re.fullmatch(r'  n0 \[label="(?:[^"\\]|\\["\\])*", shape=box\];', dot[3])
+
+
+@pytest.mark.parametrize("format", ["github", "sarif", "codequality"])
+def test_files_are_named_from_the_top_of_the_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    """Reviews look for them there; without a repository, they are named from the project's folder."""
+    (tmp_path / "lms conf").mkdir()
+    words = [*project(tmp_path / "lms conf", "groups: [{nam: A}]\n"), "--format", format]
+    told = []
+    for _ in range(2):
+        assert run_command_line(app, words) == ExitCode.ERROR
+        told.append("manifests/a.yaml" in (text := capsys.readouterr().out) and re.search(r"lms(%20| )conf/mani", text))
+        (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    assert [bool(one) for one in told] == [False, True]
