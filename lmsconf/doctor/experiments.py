@@ -110,7 +110,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         "the same person is added to a scratch group many times in one call, then people who do not exist", "--user"
     ),
     ADD_MODE: Experiment(
-        "a second person is added to a scratch group that holds the first, and the list is read back",
+        "a second member, and then a second manager, is added to a scratch group, and the list is read back",
         "--user twice, or a scratch account",
     ),
 }

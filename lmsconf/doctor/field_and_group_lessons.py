@@ -163,25 +163,43 @@ def probe_member_keys(
     _learn_managers(client, group, managers)
     client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
-    client.learn((ADD_MODE,), partial(_learn_mode, client, group, people))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, group, people, managers))
 
 
-def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
-    """Probe whether adding a second person to the list keeps the first one in it."""
+def _learn_mode(client: TrialClient, group: str, people: Sequence[str], candidates: Sequence[ManagerCandidate]) -> None:
+    """Probe whether adding a second person to a list keeps the first one in it: of members, and then of managers.
+
+    A service may keep members and replace managers. Calls that name everybody in the list are right for both.
+    """
     required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
     required(client.is_determined(MEMBERS), "nobody can be added")
-    person, other = people[:2]
-    for one in (person, other):
-        client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
-    listed = set(_people(client, MEMBERS, group))
-    for one in (person, other):
-        _take_out(client, MEMBERS, group, one)
+    are_members_kept = _keeps(client, MEMBERS, group, people[:2])
+    managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if are_members_kept else []
+    for one in managers:
+        if one.grant is not None:
+            one.grant()
+    are_managers_kept = _keeps(client, MANAGERS, group, [one.id for one in managers])
     client.conclude(
         ADD_MODE,
-        (other not in listed, None, "the second person could not be added"),
-        (person in listed, "add", "the first person stayed in the list when a second one was added"),
-        (True, "replace", "adding a second person took the first one out of the list"),
+        (are_members_kept is None, None, "the second person could not be added"),
+        (
+            False in (are_members_kept, are_managers_kept),
+            "replace",
+            "adding a second person took the first one out of the list",
+        ),
+        (are_managers_kept is None, None, "members are kept; to try managers it needs two people who can be managers"),
+        (True, "add", "the first person stayed in the list when a second one was added"),
     )
+
+
+def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> bool | None:
+    """Return whether the first of two people stays in a list; None if the second one cannot be added."""
+    for one in people:
+        client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [one]})
+    listed = _people(client, key, group)
+    for one in people:
+        _take_out(client, key, group, one)
+    return people[0] in listed if len(people) > 1 and people[1] in listed else None
 
 
 def _learn_managers(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:

@@ -196,14 +196,15 @@ class ProbeRun:
             self._created = lessons.accounts[-2:]
 
     def _managers(self) -> list[ManagerCandidate]:
-        """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
-        account = self._remember(self._last_account)
-        if account is None:
-            rights = {person.id: person.rights for person in self._people}
-            return [ManagerCandidate(id, rights.get(id)) for id in self._named]
-        path = {"userId": account.id, "endow": "true"}
-        grant = partial(self._client.send, "user-access.make-manager", path=path)
-        return [ManagerCandidate(account.id, account.rights, grant)]
+        """Who is tried as manager of the scratch group: scratch accounts, which may get the right, or the people."""
+        grant = partial(self._client.send, "user-access.make-manager")
+        accounts = [
+            ManagerCandidate(one.id, one.rights, partial(grant, path={"userId": one.id, "endow": "true"}))
+            for one in map(self._remember, reversed(self._created))
+            if one is not None
+        ]
+        rights = {person.id: person.rights for person in self._people}
+        return accounts or [ManagerCandidate(id, rights.get(id)) for id in self._named]
 
     @property
     def _last_account(self) -> str | None:

@@ -487,3 +487,13 @@ groups: [{{name: New, members: [p2@acme.example, p3@acme.example]}}]
     clinic.run("apply", "--auto-approve")
     after = managers()
     assert all(people <= after[path] for path, people in before.items()), clinic.err
+
+
+def test_the_probe_sees_that_one_list_is_replaced(open_clinic: Open) -> None:
+    """It writes the value with which calls name everybody, which is right for the other lists too."""
+    clinic = open_clinic({}, MORE, made=Mixed)
+    declare(clinic, DECLARED["members"])
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
+    assert (code, "manual-groups.add.mode: replace (" in out) == (0, True), out
+    assert held(clinic.service) == before
