@@ -119,13 +119,14 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
 
 
 def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
-    """Return the folder of the project, or of its repository, if a word of a command contains its path.
+    """Return the folder of the project, or of its repository, if a word contains its path, or a variable that has it.
 
     Such a command may run any file in it, also one that no word names.
     """
     real = Path(os.path.realpath(root))
     folders = {str(outermost_work_tree(real) or real), os.path.abspath(root)}  # noqa: PTH100  links are kept
-    words = "\n".join(command)
+    # A shell that the command starts has the same variables.
+    words = os.path.expandvars("\n".join(command))
     return sorted(one for one in folders if re.search(rf"{re.escape(one)}(?![\w.-])", words))
 
 

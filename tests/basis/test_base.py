@@ -322,11 +322,15 @@ def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: st
         ("[make, -C, TOP/scripts, token]", ["trust/command"]),
         ("[make, -CTOP, token]", ["trust/command"]),
         ("[sh, -c, 'cd TOP/now && ./t*']", ["trust/command"]),
+        ("[sh, -c, 'make -C $CHECKOUT/scripts token']", ["trust/command"]),
         ("[TOP-tools/token]", []),
     ],
 )
-def test_a_command_that_names_the_checkout(words: str, codes: list[str], tmp_path: Path) -> None:
+def test_a_command_that_names_the_checkout(
+    words: str, codes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder of the project or its repository, by its path: what a command finds there is of the change."""
+    monkeypatch.setenv("CHECKOUT", str(tmp_path))
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").touch()
     said = TRUST_BASE.replace("{env: LMSCONF_TOKEN}", f"{{command: {words.replace('TOP', str(tmp_path))}}}")

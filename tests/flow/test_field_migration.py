@@ -307,7 +307,7 @@ def test_conditions_without_a_counterpart_are_not_offered_what_is_written_alread
     alone = FIELD.replace("MORE", ", conditions: all").replace("Sales: Sales and Marketing", "Sales: null")
     (blocker, *_) = blockers(it.plan(alone))
     assert blocker.name == "refusal/conditions-not-replaced"
-    assert (blocker.hint or "").startswith("Declare other `conditions` for them, or delete them")
+    assert (blocker.hint or "").startswith("Declare other `conditions` for them: custom_field/")
 
 
 @pytest.mark.parametrize("named", ["Department", "Team"])

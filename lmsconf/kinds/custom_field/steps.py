@@ -196,7 +196,7 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
     if left and planning.policy.only:
         return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"
     if migration.migration.all_groups or migration.target_type == "TEXT":
-        return f"Declare other `conditions` for them, or delete them: {migration.target} has no counterpart."
+        return f"Declare other `conditions` for them: {migration.target} has no choices for theirs."
     return (
         f"Declare `conditions` on {migration.target} for them, or write `conditions: all` under `migrate`, which "
         "replaces the conditions of smart groups that no manifest declares."
