@@ -1,10 +1,9 @@
 """Token sources: environment variable, file or command, read only when needed; a token is never printed.
 
 A command runs once the user has allowed it. An entry of that list is the project's real path, the command's
-words as the project file spells them, and the sha256 of each file of the project that they name: when such
-a file changes, the command needs approval again. A command that names none does not run in the project's
-folder, where a branch may add a file that programs read by themselves, such as a module of Python or a
-Makefile.
+words as the project file spells them, and the sha256 of each file of the project that they name: when such a file
+changes, the command needs approval again. A command that names none does not run in the project's folder, where a
+branch may add a file that programs read by themselves, such as a module of Python or a Makefile.
 
 `plan --base` and `drift --base` run on changes that are not reviewed yet: url, token source, token command
 and dialect of the branch's project file must match the base's. A difference that could send a request or a
@@ -74,7 +73,9 @@ def require_approval(
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
     known = _approved_commands(file)
-    if entry in known:
+    # What a folder holds is not compared, so a command that names one is asked for each time.
+    may_store = not folders_of_project(expanded, root)
+    if may_store and entry in known:
         return
     shown = shlex.join(command)
     if ask is None:
@@ -84,7 +85,7 @@ def require_approval(
         )
     if not ask(shown):
         raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
-    if file is not None and (files or not folders_of_project(expanded, root)):
+    if file and may_store:
         write_own_file(file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
 
@@ -119,14 +120,16 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
 
 
 def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
-    """Return the folder of the project, or of its repository, if a word contains its path, or a variable that has it.
+    """Return the folder of the project, or of its repository, if a word contains its path, or a variable or ~ for it.
 
-    Such a command may run any file in it, also one that no word names.
+    Such a command may run any file in it. The path of a file alone does not name its folder.
     """
     real = Path(os.path.realpath(root))
     folders = {str(outermost_work_tree(real) or real), os.path.abspath(root)}  # noqa: PTH100  links are kept
+    files = "|".join(re.escape(name) for name in files_of_project(command, root) if name.startswith("/"))
+    words = re.sub(rf"({files})(?![\w./-])" if files else "(?!)", "", "\n".join(command))
     # A shell that the command starts has the same variables.
-    words = os.path.expandvars("\n".join(command))
+    words = os.path.expandvars(re.sub(r"(?<![\w./~-])~(?=/)", "$HOME", words))
     return sorted(one for one in folders if re.search(rf"{re.escape(one)}(?![\w.-])", words))
 
 

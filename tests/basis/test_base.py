@@ -323,6 +323,7 @@ def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: st
         ("[make, -CTOP, token]", ["trust/command"]),
         ("[sh, -c, 'cd TOP/now && ./t*']", ["trust/command"]),
         ("[sh, -c, 'make -C $CHECKOUT/scripts token']", ["trust/command"]),
+        ("[sh, -c, 'make -C ~/scripts token']", ["trust/command"]),
         ("[TOP-tools/token]", []),
     ],
 )
@@ -331,6 +332,7 @@ def test_a_command_that_names_the_checkout(
 ) -> None:
     """The folder of the project or its repository, by its path: what a command finds there is of the change."""
     monkeypatch.setenv("CHECKOUT", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").touch()
     said = TRUST_BASE.replace("{env: LMSCONF_TOKEN}", f"{{command: {words.replace('TOP', str(tmp_path))}}}")

@@ -497,6 +497,34 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
         secret(None)
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["cd ROOT && sh s*.sh", "test -f ROOT/say.sh; cd ROOT && sh s*.sh", "cd ~/lms && sh s*.sh", "sh ROOT/say.sh"],
+)
+def test_a_yes_to_a_command_that_names_the_projects_folder_is_not_kept(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the files that it names are compared, and another one may run; one that names a file alone is kept."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root, asked = tmp_path / "lms", list[str]()
+    root.mkdir()
+    (root / "say.sh").write_text(f"echo {CANARY}")
+    command = json.dumps(["sh", "-c", words.replace("ROOT", str(root))])
+    (root / "lmsconf.yaml").write_text(
+        f'workspaces: {{p: {{url: "https://lms.example", token: {{command: {command}}}}}}}\n'
+    )
+
+    def ask(command: str) -> bool:
+        asked.append(command)
+        return True
+
+    for _ in range(2):
+        found = load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=ask).workspace.token
+        assert found is not None
+        found.secret()
+    assert len(asked) == (1 if words == "sh ROOT/say.sh" else 2)
+
+
 @listed_cases("allowed", "url", "goes")
 def test_a_token_goes_only_to_hosts_that_are_allowed(tmp_path: Path, allowed: str | None, url: str, goes: bool) -> None:
     """LMSCONF_ALLOWED_HOSTS names them, at any port or at one; nothing is looked up or sent for any other."""
