@@ -27,7 +27,7 @@ from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.snapshot_file import file_digest, snapshot_json
+from lmsconf.documents.snapshot_file import file_digest
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -52,10 +52,9 @@ from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members, smart_group_ids
 from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
 from lmsconf.project.settings import Settings
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.fill_sandbox import REDACTED, fill_workspace
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
@@ -170,9 +169,7 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
     """Load a snapshot into an empty twin. Raises CannotRehearse."""
     try:
         with service.store.write_transaction() as repository:
-            fill_workspace(
-                repository, snapshot_json(snapshot), source="snapshot", spec=service.spec, keeps_unlisted=True
-            )
+            fill_workspace(repository, snapshot, source="snapshot", spec=service.spec, keeps_unlisted=True)
     except ProblemsFound as error:
         reasons = [problem.message for problem in error.problems]
         more = [f"… and {len(reasons) - _SHOWN:,} more"] if len(reasons) > _SHOWN else []

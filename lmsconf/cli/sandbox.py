@@ -22,6 +22,7 @@ from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:
+    from lmsconf.model.snapshot import Snapshot
     from lmsconf.sandbox.service import LoggedRequest
 
 
@@ -90,6 +91,7 @@ def serve(
     from lmsconf.sandbox.faults import FaultScript, parse_faults
     from lmsconf.sandbox.service import Sandbox
     from lmsconf.support.url_rules import token_problem
+    from lmsconf.workspace.connection import fill_if_empty
 
     place = sandbox_location(context, db, seed)
     if token is not None and (wrong := token_problem(token)):
@@ -97,7 +99,8 @@ def serve(
     token = token or secrets.token_urlsafe(24)
     script = FaultScript(*parse_faults(faults)) if faults else None
     with _request_log(log) as write:
-        service = Sandbox(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
+        service = Sandbox(place.db, spec=place.spec, token=token, faults=script, on_log=write)
+        fill_if_empty(service, place.seed)
         server = serving.serve(service, port, latency=latency)
         write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:
@@ -128,8 +131,9 @@ def seed_command(
     With any of the number options the data is generated; the same numbers generate the same workspace. --out writes it
     to a seed file instead of a workspace.
     """
-    from lmsconf.sandbox.seed import dump_seed, load_seed
+    from lmsconf.sandbox.seed import dump_seed
     from lmsconf.sandbox.synthetic_seed import generate_seed
+    from lmsconf.workspace.fill_sandbox import load_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
     refuse_options(
@@ -171,7 +175,7 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     assignments, by the same ids. Results, certificates and what the catalog says beside names and types are not in a
     snapshot. A redacted snapshot is refused: it names too few people.
     """
-    from lmsconf.sandbox.seed import load_seed
+    from lmsconf.workspace.fill_sandbox import load_seed
 
     place = sandbox_location(context, db, seed)
     place = place if source is None else replace(place, seed=source)
@@ -266,9 +270,9 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
     )
 
 
-def plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> None:
-    """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
-    from lmsconf.sandbox.seed import fill_workspace
+def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, source: str) -> None:
+    """Fill an empty workspace with a seed or snapshot. Raises LmsconfError if it is not empty."""
+    from lmsconf.workspace.fill_sandbox import fill_workspace
 
     store = Store(place.db)
     try:

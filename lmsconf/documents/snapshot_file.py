@@ -75,6 +75,11 @@ def loads(text: str) -> Snapshot:
         raise LmsconfError(
             f"the file is a {data['format']} document, not a {FORMAT}", hint="Create one with: lmsconf snapshot FILE"
         )
+    return snapshot_of(data)
+
+
+def snapshot_of(data: dict[str, Json]) -> Snapshot:
+    """Return the snapshot in a document of that format. Raises LmsconfError if it was edited or is truncated."""
     try:
         return _snapshot(data)
     except (ValueError, RecursionError) as wrong:

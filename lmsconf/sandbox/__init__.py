@@ -8,8 +8,7 @@ faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page
 seed                      initial content, from a file of YAML or from values
 seed_format               what the sections of a seed hold
-seed_rows                 load entries of any seed: structs, problems, rows
+seed_rows                 load entries: structs, problems, rows
 seed_loader               fill a workspace from a seed
-snapshot_seed             fill a workspace from a snapshot file
 synthetic_seed            synthetic workspaces of any size
 """

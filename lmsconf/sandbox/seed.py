@@ -1,6 +1,5 @@
-"""Seed files: initial content of a workspace, as YAML with the manifests' terms, or as a snapshot file.
+"""Seed files: initial content of a workspace, as YAML with the manifests' terms; `seed_format` describes the sections.
 
-`seed_format` describes the sections, and `snapshot_seed` the listings of a snapshot (`lmsconf.snapshot/1`).
 Every scalar of YAML is read as text, so that `NO` and `2026-01-05` keep their spelling.
 """
 
@@ -14,13 +13,10 @@ from typing import Final, cast
 
 import yaml
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.seed_format import SECTIONS
 from lmsconf.sandbox.seed_loader import SeedLoader
-from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
-from lmsconf.sandbox.store import Repository
 
 try:
     from yaml import CBaseLoader as _Base
@@ -33,47 +29,14 @@ _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml from 0.2.6 on says; before, Python's recursion ends."""
 
 
-def load_seed(path: Path) -> Mapping[str, object]:
-    """Parse a seed or snapshot file. Raises ProblemsFound if it is neither, LmsconfError if it cannot be read."""
-    values = read_yaml(path, "seed")
-    if not isinstance(values, dict):
-        raise ProblemsFound([file_problem("seed", str(path), f"it has no sections such as {', '.join(SECTIONS)}")])
-    if not is_snapshot(values) and str(values.get("format")).startswith("lmsconf."):
-        message = f"it is not a seed or a snapshot, but a {values['format']}"
-        raise ProblemsFound([file_problem("seed", str(path), message)])
-    return values
-
-
 def dump_seed(values: Mapping[str, object]) -> str:
     """Return the values of a seed as the text of its file, in which every parser reads the same."""
     text: str = yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True)
     return text
 
 
-def fill_workspace(
-    repository: Repository,
-    values: Mapping[str, object],
-    *,
-    source: str = "seed",
-    spec: ApiSpec | None = None,
-    keeps_unlisted: bool = False,
-) -> None:
-    """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty.
-
-    keeps_unlisted: as for `fill_from_snapshot`.
-    """
-    context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
-    problems = (
-        fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
-        if is_snapshot(values)
-        else _fill_from_seed(context, values)
-    )
-    if problems:
-        raise ProblemsFound([file_problem("seed", source, message) for message in problems])
-
-
-def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
-    """Create what the sections list; return the problems."""
+def fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
+    """Create in an empty workspace what the sections of a seed list; return the problems."""
     known = ", ".join(SECTIONS)
     problems = [f"unknown section {name!r}; there are {known}" for name in values if name not in SECTIONS]
     problems += [f"{name}: it is not a list" for name in SECTIONS if not isinstance(values.get(name) or [], list)]

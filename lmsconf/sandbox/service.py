@@ -67,7 +67,6 @@ class Sandbox(httpx.BaseTransport):
 
     path    a file to keep the workspace in; default: in memory
     token   the first of the API keys that it accepts; `keys` creates others
-    seed    a seed file, loaded if the workspace is empty
     faults  the fault script
     sleep   waits for the delay of a fault
     on_log  called with every request after it is answered; `log` has them all
@@ -81,7 +80,6 @@ class Sandbox(httpx.BaseTransport):
         token: str = "sandbox",  # noqa: S107  the embedded workspace keeps no secret
         clock: Callable[[], float] = time.time,
         ids: Callable[[str], str] | None = None,
-        seed: Path | None = None,
         faults: FaultScript | None = None,
         on_log: Callable[[LoggedRequest], None] | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -93,8 +91,6 @@ class Sandbox(httpx.BaseTransport):
         self._faults = faults
         self._on_log = on_log
         self._sleep = sleep
-        if seed is not None:
-            self._fill_from_seed(seed)
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
@@ -195,13 +191,6 @@ class Sandbox(httpx.BaseTransport):
         self.log.append(entry)
         if self._on_log is not None:
             self._on_log(entry)
-
-    def _fill_from_seed(self, seed: Path) -> None:
-        with self.store.write_transaction() as repository:
-            if repository.is_empty():
-                from lmsconf.sandbox.seed import fill_workspace, load_seed  # YAML is only needed here
-
-                fill_workspace(repository, load_seed(seed), source=str(seed), spec=self.spec)
 
 
 def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:

@@ -1,6 +1,7 @@
 """Read one workspace: connect, read, plan, compare with a base, drift, export. Nothing here can change it.
 
 connection          settings → a connection to the service, or to the embedded sandbox
+fill_sandbox        fill an embedded workspace that is empty from a seed or a snapshot
 project_manifests   load and validate the project's manifests, and those of a base; their git commit
 reader              reads, plans, detects drift, answers questions about people; limits of a snapshot file
 plan_with_base      where each change comes from, and settings compared with those of the base; a plan that

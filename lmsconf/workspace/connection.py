@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lmsconf.sandbox.service import Sandbox
 
 
+AnySandbox = TypeVar("AnySandbox", bound="Sandbox")
 RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
 """Host and port, or an embedded workspace, and maximum rate → the rate limiter of its connections."""
 
@@ -45,6 +47,20 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
 def _url_name(workspace: str) -> str:
     """Return what messages call the URL of a workspace: where it is declared."""
     return "LMSCONF_URL" if workspace == ENV_WORKSPACE else f"`url` of the workspace {workspace}"
+
+
+def fill_if_empty(sandbox: AnySandbox, seed: Path | None) -> AnySandbox:
+    """Return an embedded workspace, filled from a seed or snapshot file if there is one and it is empty.
+
+    Raises ProblemsFound for an invalid file, LmsconfError for one that cannot be read.
+    """
+    if seed is not None:
+        with sandbox.store.write_transaction() as repository:
+            if repository.is_empty():
+                from lmsconf.workspace.fill_sandbox import fill_workspace, load_seed  # YAML is needed here alone
+
+                fill_workspace(repository, load_seed(seed), source=str(seed), spec=sandbox.spec)
+    return sandbox
 
 
 class Connection:
@@ -135,7 +151,7 @@ class Connection:
         if chosen.embedded:
             from lmsconf.sandbox.service import Sandbox
 
-            self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
+            self._sandbox = fill_if_empty(Sandbox(chosen.database or ":memory:", spec=self.spec), chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
         else:
             self._token = "" if chosen.token is None else chosen.token.secret().reveal()

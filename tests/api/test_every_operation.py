@@ -14,8 +14,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 from .guide_tables import GROUPS, GUIDE, guesses, relied_on, shown, tables
 from .writer import TARGET, attribute, snake, written

@@ -21,8 +21,8 @@ import httpx
 from measuring import TOKEN, served, tell, verdict
 
 from lmsconf.api.client import Client
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 _GOAL = 0.6
 _PEOPLE = [{"email": f"person.{number}@acme.example", "first_name": "Per", "last_name": "Ek"} for number in range(20)]

@@ -15,9 +15,9 @@ from typing import TypeAlias
 import yaml
 from measuring import LMSCONF
 
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import generate_seed
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 Entry: TypeAlias = "dict[str, object]"
 Values: TypeAlias = "dict[str, list[Entry]]"

@@ -20,6 +20,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 from .actions import git
 
@@ -67,7 +68,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
     for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
         monkeypatch.delenv(name)
     (tmp_path / "seed.yaml").write_text("people: [{email: bo.ek@acme.example}, {email: cy.dahl@acme.example}]\n")
-    sandbox, folder = Sandbox(":memory:", seed=tmp_path / "seed.yaml"), tmp_path / "lms"
+    sandbox, folder = fill_if_empty(Sandbox(), tmp_path / "seed.yaml"), tmp_path / "lms"
     try:
         with serve(sandbox) as server:
             assert run_command_line(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == ExitCode.OK

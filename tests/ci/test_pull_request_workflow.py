@@ -18,6 +18,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 from .actions import Actions, JobResult, git
 
@@ -102,7 +103,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
         monkeypatch.delenv(name)
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     origin, clone = tmp_path / "origin.git", tmp_path / "clone"
     git(tmp_path, "init", "--quiet", "--bare", str(origin))
     git(tmp_path, "init", "--quiet", str(clone))

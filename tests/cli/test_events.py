@@ -26,6 +26,7 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.files import LineStream, descriptor_writer
+from lmsconf.workspace.connection import fill_if_empty
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -67,7 +68,7 @@ def served(
     project: Path, *script: Fault, faults: FaultScript | None = None
 ) -> Iterator[tuple[Sandbox, Mapping[str, str]]]:
     """The workspace behind HTTP, with faults; gives it, and the environment with the token."""
-    sandbox = Sandbox(":memory:", seed=project / "seed.yaml", faults=faults or FaultScript(*script), token=TOKEN)
+    sandbox = fill_if_empty(Sandbox(faults=faults or FaultScript(*script), token=TOKEN), project / "seed.yaml")
     with serve(sandbox) as server:
         (project / "lmsconf.yaml").write_text(
             f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"

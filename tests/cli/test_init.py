@@ -22,6 +22,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 JOBS = ("plan", "apply", "drift")
 SCHEMAS = ("schemas/manifest.schema.json", "schemas/project.schema.json")
@@ -59,7 +60,7 @@ def test_a_real_workspace_plans_empty(
 ) -> None:
     """The first manifest of a workspace that exists wants nothing, and export adds to it."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     project = str(tmp_path / "lms")
     monkeypatch.setenv("LMSCONF_K", "sandbox")
     try:
@@ -210,7 +211,7 @@ def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
 def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     elsewhere = {"LMSCONF_K": "sandbox", "LMSCONF_WORKSPACE": "other"}
     try:
         with serve(sandbox) as server:

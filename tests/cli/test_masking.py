@@ -22,6 +22,7 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.secrets import register_secret
+from lmsconf.workspace.connection import fill_if_empty
 
 SEED = text_of(__file__, "masking_seed.yaml")
 MANIFESTS = text_of(__file__, "masking_manifests.yaml")
@@ -188,7 +189,7 @@ def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(
     """What a refusal quotes may name people; behind it, documents go on as ever: JSON stays JSON, HTML has its end."""
     monkeypatch.setenv("LMSCONF_KEY", "sandbox")
     refusing = FaultScript(Fault(operation="manual-groups.create", status=400))
-    sandbox = Sandbox(":memory:", seed=project.root / "workspace.yaml", faults=refusing)
+    sandbox = fill_if_empty(Sandbox(faults=refusing), project.root / "workspace.yaml")
     (project.root / "manifests" / "all.yaml").write_text("groups: [{name: A}, {name: B}]\n")
     with serve(sandbox) as server:
         (project.root / "lmsconf.yaml").write_text(

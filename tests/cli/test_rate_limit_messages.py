@@ -25,6 +25,7 @@ from lmsconf.model.calls import RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 GROUPS = 150
 LIMIT = re.compile(
@@ -172,7 +173,7 @@ def test_a_wait_for_what_does_not_show_is_told_once(
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
     monkeypatch.setenv("LMSCONF_KEY", "sandbox")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml", faults=FaultScript(*faults))
+    sandbox = fill_if_empty(Sandbox(faults=FaultScript(*faults)), tmp_path / "seed.yaml")
     with serve(sandbox) as server:
         (tmp_path / "lmsconf.yaml").write_text(
             f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 1s\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import main
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 BO, GDPR = "bo.ek@acme.example", "GDPR basics"
 SEED: Mapping[str, object] = {

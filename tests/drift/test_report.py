@@ -25,7 +25,7 @@ from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -206,7 +206,7 @@ def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: ServedProje
 @pytest.mark.parametrize("operation", ["manual-groups.list", "smart-groups.get", "content-targets.list", "users.*"])
 def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: int) -> None:
     """Whatever cannot be read, there is no report that says missing: the run ends with the error."""
-    world = _world(tmp_path, Sandbox(":memory:", seed=_seed(tmp_path)))
+    world = _world(tmp_path, fill_if_empty(Sandbox(), _seed(tmp_path)))
     sandbox = world.connection._transport
     assert isinstance(sandbox, Sandbox)
     sandbox._faults = FaultScript(Fault(operation=operation, status=status, times=10_000))
@@ -226,7 +226,7 @@ class _RepeatingListing(Sandbox):
 
 def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) -> None:
     """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared."""
-    world = _world(tmp_path, _RepeatingListing(":memory:", seed=_seed(tmp_path)))
+    world = _world(tmp_path, fill_if_empty(_RepeatingListing(), _seed(tmp_path)))
     found = world.drift(load_manifests(world.settings), reads_all=True)
     assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
     assert _states(found) == {}

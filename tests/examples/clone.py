@@ -23,6 +23,7 @@ from typing import Self
 
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 _LEFT_BEHIND = shutil.ignore_patterns("*.db*", "*.json", "*.bak", ".lmsconf")
@@ -84,7 +85,7 @@ def cloned(part: Part, folder: Path) -> Iterator[Clone]:
     if part.serves is None:
         yield Clone(root, root / part.start, stand_ins)
         return
-    sandbox = Sandbox(":memory:", seed=root / part.serves / "workspace.yaml", token=TOKEN)
+    sandbox = fill_if_empty(Sandbox(token=TOKEN), root / part.serves / "workspace.yaml")
     with serve(sandbox) as server:
         yield Clone(root, root / part.start, {**stand_ins, URL: server.url})
     sandbox.close_workspace()

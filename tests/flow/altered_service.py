@@ -16,7 +16,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -60,7 +60,7 @@ def plan_altered(
 def connected(it: Project, edits: Mapping[str, Edit], paths: Mapping[str, str] | None = None) -> Iterator[Connection]:
     """A connection to the seeded workspace, which answers as the edits say."""
     settings = it.settings
-    service = Altered(":memory:", spec=it.spec, seed=settings.workspace.seed)
+    service = fill_if_empty(Altered(spec=it.spec), settings.workspace.seed)
     service.edits, service.paths = edits, paths or {}
     try:
         with Connection(settings, service=service) as connection:

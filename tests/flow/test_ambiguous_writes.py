@@ -21,7 +21,7 @@ from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
@@ -86,7 +86,7 @@ class AmbiguousWrite:
         (root / "seed.yaml").write_text(SEED)
         (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
         self.settings = load_settings(root, None, {})
-        self.way = FaultyTransport(Sandbox(seed=root / "seed.yaml"), operation, mishap)
+        self.way = FaultyTransport(fill_if_empty(Sandbox(), root / "seed.yaml"), operation, mishap)
         self.workspace = WorkspaceReader(
             settings=self.settings,
             connection=FaultyConnection(self.way),

@@ -24,6 +24,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 from . import project as projects
 from .project import Project
@@ -133,7 +134,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""
     seed = tmp_path / "seed.yaml"
     seed.write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(seed=seed, token=TOKEN, spec=ApiSpec(projects.SPOKEN))
+    sandbox = fill_if_empty(Sandbox(token=TOKEN, spec=ApiSpec(projects.SPOKEN)), seed)
     with serve(sandbox) as running:
         running.sandbox = sandbox
         yield running
@@ -454,7 +455,7 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
     it = Project(tmp_path, CROWDED_SEED)
     it.write("groups:\n" + "".join(f"  - {{name: G{one}}}\n" for one in range(60)))
     held = HeldResponse(lambda call: call.writes)
-    sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=CROWDED_TOKEN, on_log=held)
+    sandbox = fill_if_empty(Sandbox(token=CROWDED_TOKEN, on_log=held), tmp_path / "workspace.yaml")
     with serve(sandbox) as server:
         said = _cut(it, server, held, number)
         log = [call for call in sandbox.log if call.writes]

@@ -22,6 +22,7 @@ import pytest
 from lmsconf.cli import app, run_command_line
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
+from lmsconf.workspace.connection import fill_if_empty
 
 TOKEN = "t0ken-of-the-base"
 CANARY = "c4n4ry-0utside"
@@ -219,7 +220,7 @@ def evil() -> Iterator[Stranger]:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Recording]:
     (tmp_path / "seed.yaml").write_text("groups: [{name: Other}]\n")
-    made = Recording(token=TOKEN, seed=tmp_path / "seed.yaml")
+    made = fill_if_empty(Recording(token=TOKEN), tmp_path / "seed.yaml")
     yield made
     made.close_workspace()
 

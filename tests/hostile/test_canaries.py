@@ -23,6 +23,7 @@ from lmsconf.project.settings import load_settings
 from lmsconf.render.text import problems_text
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 
 from . import active_content
@@ -77,7 +78,7 @@ _OPEN = ("customFields", "metadata")
 def service(tmp_path: Path) -> Iterator[Echo]:
     """The service, behind a port."""
     (tmp_path / "seed.yaml").write_text(SEED)
-    service = Echo(token=TOKEN, seed=tmp_path / "seed.yaml")
+    service = fill_if_empty(Echo(token=TOKEN), tmp_path / "seed.yaml")
     with Server(service):
         yield service
     service.close_workspace()

@@ -26,6 +26,7 @@ from lmsconf.render.escape import (
 )
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
+from lmsconf.workspace.connection import fill_if_empty
 
 from . import active_content
 from .active_content import HALF, NAMES, WANTED
@@ -109,7 +110,7 @@ class Altering(Sandbox):
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Altering]:
     (tmp_path / "seed.yaml").write_text(SEED)
-    made = Altering(token="sandbox-token", seed=tmp_path / "seed.yaml")
+    made = fill_if_empty(Altering(token="sandbox-token"), tmp_path / "seed.yaml")
     yield made
     made.close_workspace()
 

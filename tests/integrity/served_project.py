@@ -19,6 +19,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 
 class CommandResult(NamedTuple):
@@ -99,7 +100,7 @@ def staged(
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log, faults=faults)
+    sandbox = fill_if_empty(Sandbox(spec=ApiSpec(dialect), on_log=on_log, faults=faults), root / "seed.yaml")
     try:
         with served(sandbox, patch) as server:
             stage = ServedProject(root, sandbox, server.url)

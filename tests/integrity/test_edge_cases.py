@@ -23,6 +23,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
@@ -44,7 +45,7 @@ def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
     (root / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
     (root / "manifests").mkdir()
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), root / "seed.yaml")
     try:
         yield load_settings(root, None, {}), sandbox
     finally:

@@ -21,6 +21,7 @@ from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
@@ -83,7 +84,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
         "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\nguards: off\n",
         encoding="utf-8",
     )
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     yield sandbox
     sandbox.close_workspace()
 

@@ -19,6 +19,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Action, Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -167,7 +168,7 @@ def world(tmp_path: Path) -> Iterator[PagedProject]:
     (tmp_path / "manifests" / "all.yaml").write_text(WANTED, encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     yield PagedProject(tmp_path, sandbox)
     sandbox.close_workspace()
 

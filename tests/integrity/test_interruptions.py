@@ -21,6 +21,7 @@ from waiting import HANGS, HeldResponse
 from lmsconf import errors
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 SEED: Final = "people: [{email: root@acme.example, admin: true}]\n"
 GROUPS: Final = ["A", "B", "C"]
@@ -112,7 +113,7 @@ class Cut:
     def run(self, fits: Callable[[LoggedRequest], bool], *signals: int) -> tuple[Ran, int]:
         """Sends the signals while the answer to the first such request is held back; also how many calls came."""
         held = HeldResponse(fits)
-        service = Sandbox(seed=self.it.root / "workspace.yaml", token=TOKEN, on_log=held)
+        service = fill_if_empty(Sandbox(token=TOKEN, on_log=held), self.it.root / "workspace.yaml")
         with serve(service) as server:
             running = self.started(server.url, stderr=subprocess.PIPE)
             with held:
@@ -173,7 +174,7 @@ def test_while_the_report_is_written_it_is_written_whole(tmp_path: Path) -> None
     cut = Cut(tmp_path)
     cut.it.write("groups:\n" + "".join(f"  - {{name: {'G' * 180} {number}}}\n" for number in range(400)))
     with (
-        serve(Sandbox(seed=cut.it.root / "workspace.yaml", token=TOKEN)) as server,
+        serve(fill_if_empty(Sandbox(token=TOKEN), cut.it.root / "workspace.yaml")) as server,
         cut.started(server.url, stderr=subprocess.DEVNULL) as running,
     ):
         assert running.stdout is not None

@@ -23,6 +23,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -352,7 +353,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     (tmp_path / "seed.yaml").write_text(MEMBERS_SEED, encoding="utf-8")
     workspace = "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\npeople: {create: true}\n"
     (tmp_path / "lmsconf.yaml").write_text(workspace, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     yield sandbox
     sandbox.close_workspace()
 
@@ -451,7 +452,7 @@ def test_who_loses_is_not_known(
     (tmp_path / "lmsconf.yaml").write_text(workspace, encoding="utf-8")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     settings = load_settings(tmp_path, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(NoMembersTransport(sandbox, answer), sandbox.spec)
     plan = WorkspaceReader(settings=settings, connection=link).plan(load_manifests(settings), settings.policy)

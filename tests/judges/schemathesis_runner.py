@@ -20,10 +20,10 @@ from schemathesis.openapi.checks import RejectedPositiveData
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.synthetic_seed import generate_seed
 from lmsconf.support.files import read_schema
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 TOKEN: Final = "sandbox"
 PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")

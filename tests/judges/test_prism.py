@@ -25,9 +25,10 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -85,7 +86,7 @@ def test_plan_and_apply_are_as_described(
         (folder / "manifests" / "people.yaml").write_text(PEOPLE, encoding="utf-8")
         with (folder / "lmsconf.yaml").open("a", encoding="utf-8") as options:
             options.write("\npeople: {create: true}\n")
-    sandbox = Sandbox(seed=folder / "workspace.yaml")
+    sandbox = fill_if_empty(Sandbox(), folder / "workspace.yaml")
     with opened(tmp_path / "log", sandbox) as prism:
         monkeypatch.setenv("LMSCONF_URL", prism.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")

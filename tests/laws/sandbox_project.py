@@ -38,9 +38,9 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 

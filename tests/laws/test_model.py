@@ -17,8 +17,8 @@ from laws.model_views import APPLICATIONS, Views, page
 from laws.sandbox_project import tried
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 

@@ -29,8 +29,8 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Rehearsal, RehearsalOutcome
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
@@ -126,7 +126,7 @@ def test_a_twin_reads_as_the_workspace(opened: Open, second: bool) -> None:
         twin = Sandbox(spec=stage.sandbox.spec, clock=lambda: NOW)
         try:
             with twin.store.write_transaction() as repository:
-                fill_workspace(repository, json.loads(text), spec=twin.spec)
+                fill_workspace(repository, snapshot_file.loads(text), spec=twin.spec)
             again = stage.seen_through(twin).workspace.snapshot(manifests=stage.manifests())
             assert snapshot_file.dumps(again) == text
         finally:

@@ -17,7 +17,7 @@ from waiting import nobody_waits, served
 
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.cli import main
-from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 from .points import Points
 from .service import RandomService

@@ -10,8 +10,8 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 

@@ -6,8 +6,8 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.fill_sandbox import fill_workspace
 
 from .conftest import DAY, NOW, Caller, chosen
 

@@ -14,10 +14,12 @@ from manifest.cases import cases
 from texts import text_of
 
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.sandbox.seed import dump_seed, fill_workspace, load_seed
+from lmsconf.sandbox.seed import dump_seed
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import generate_seed
+from lmsconf.workspace.connection import fill_if_empty
+from lmsconf.workspace.fill_sandbox import fill_workspace, load_seed
 
 from .conftest import Caller
 
@@ -28,7 +30,7 @@ WORKSPACE = text_of(__file__, "sandbox_seed_workspace.yaml")
 def planted(tmp_path):
     """The workspace above."""
     (tmp_path / "seed.yaml").write_text(WORKSPACE, encoding="utf-8")
-    sandbox = Sandbox(seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     yield Caller(sandbox)
     sandbox.close_workspace()
 
@@ -93,7 +95,7 @@ MORE = text_of(__file__, "sandbox_seed_more.yaml")
 def lived_in(tmp_path):
     """A workspace in which something happened."""
     (tmp_path / "seed.yaml").write_text(MORE, encoding="utf-8")
-    sandbox = Sandbox(seed=tmp_path / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     yield Caller(sandbox)
     sandbox.close_workspace()
 
@@ -196,7 +198,7 @@ def test_a_nul_is_kept(tmp_path):
         'custom_fields: [{name: "Co\\0de", type: TEXT}]\n',
         encoding="utf-8",
     )
-    caller = Caller(Sandbox(seed=tmp_path / "seed.yaml"))
+    caller = Caller(fill_if_empty(Sandbox(), tmp_path / "seed.yaml"))
     (anna,) = caller.ok("GET", "/users", filter="n\0n")["users"]
     assert (anna["firstName"], anna["customFields"], anna["metadata"]) == (
         "An\0na",
@@ -477,10 +479,10 @@ def test_a_seed_is_planted_once(tmp_path):
     """A seed fills an empty workspace; one that holds something is left as it is."""
     seed = tmp_path / "seed.yaml"
     seed.write_text("groups:\n  - name: Coaches\n", encoding="utf-8")
-    first = Sandbox(tmp_path / "w.db", seed=seed)
+    first = fill_if_empty(Sandbox(tmp_path / "w.db"), seed)
     Caller(first).ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
     first.close_workspace()
-    second = Sandbox(tmp_path / "w.db", seed=seed)
+    second = fill_if_empty(Sandbox(tmp_path / "w.db"), seed)
     assert groups(Caller(second)) == ["Mentors"]
     second.close_workspace()
 

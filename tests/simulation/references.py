@@ -24,9 +24,9 @@ from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock as RunClock
 from lmsconf.workspace.reader import WorkspaceReader

@@ -28,10 +28,10 @@ from lmsconf.errors import ApiError
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import CallState
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 

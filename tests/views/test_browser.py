@@ -25,6 +25,7 @@ from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
 from lmsconf.render.html import apply_html, drift_html, plan_html
 from lmsconf.sandbox.serve import render_page
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 AXE = os.environ.get("LMSCONF_AXE", "")
@@ -238,7 +239,7 @@ def every_page() -> dict[str, str]:
     """Each HTML view, of each sample: also those of problems, of a snapshot, and of a workspace that is served."""
     listings = {kind: Listing(incomplete="it was not read") for kind in KINDS}
     snapshot = Snapshot(workspace="production", url=MIXED.url, taken_at=MIXED.created_at, people=4, listings=listings)
-    sandbox = Sandbox(":memory:", seed=EXAMPLES / "acme" / "workspace.yaml")
+    sandbox = fill_if_empty(Sandbox(), EXAMPLES / "acme" / "workspace.yaml")
     for path in ("/users", "/nothing", "/content/all"):
         sandbox.answer("GET", path, "", {"authorization": "Bearer sandbox"}, b"")
     served = render_page(sandbox)

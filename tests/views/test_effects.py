@@ -38,6 +38,7 @@ from lmsconf.render.html import plan_html
 from lmsconf.render.markdown import plan_markdown
 from lmsconf.render.text import plan_text
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -200,7 +201,7 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
     (root / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
     (root / "manifests").mkdir()
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    sandbox = Sandbox(":memory:", seed=root / "seed.yaml")
+    sandbox = fill_if_empty(Sandbox(), root / "seed.yaml")
     try:
         settings, link = (
             load_settings(root, None, {}),

@@ -1,4 +1,4 @@
-"""Fill an empty workspace from a snapshot file: the same people, fields, groups, contents and assignments, by id.
+"""Fill an embedded workspace that is empty from a seed, or from a snapshot: its resources, by their ids.
 
 What a snapshot does not hold gets the values of a new workspace: times of creation, results and certificates, and
 what the catalog says of a content beside its name and type.
@@ -7,14 +7,26 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, TypeVar
 from unicodedata import normalize
 
 from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
+from lmsconf.documents.snapshot_file import FORMAT, snapshot_of
+from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.kinds.assignment.types import ContentRow, TargetRow
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.shared.responses import AnswerRow
+from lmsconf.kinds.smart_group import SmartGroupRow
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.model.snapshot import Listed, Snapshot
 from lmsconf.sandbox.handlers.content import EVERYONE, USER
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
 from lmsconf.sandbox.request_context import (
@@ -25,6 +37,8 @@ from lmsconf.sandbox.request_context import (
     encode_applications,
     parse_time,
 )
+from lmsconf.sandbox.seed import file_problem, fill_from_seed, read_yaml
+from lmsconf.sandbox.seed_format import SECTIONS
 from lmsconf.sandbox.seed_rows import (
     ANSWERS,
     CONTENTS,
@@ -36,140 +50,70 @@ from lmsconf.sandbox.seed_rows import (
     InvalidSeedValue,
     reserve_id,
 )
+from lmsconf.sandbox.store import Repository
 
-T = TypeVar("T")
-FORMAT: Final = "lmsconf.snapshot/1"
+T = TypeVar("T", bound=Collection[Any])
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
-LISTINGS: Final = ("custom_field", "user", "group", "smart_group", "content", "content_target")
-"""The listings that a workspace is made of, each after those that it refers to."""
-_KINDS: Final = {"user": USER, "group": GROUP, "smart_group": SMART_GROUP}
+ROW_TYPES: Final = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
+"""The rows that a workspace is made of, each after those that it refers to."""
+_KINDS: Final = {PersonRow.listing: USER, GroupRow.listing: GROUP, SmartGroupRow.listing: SMART_GROUP}
 """Listing → kind of audience."""
 
 
-class _Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of a listing, or a part of one. None: it was not read, or is not set."""
+def load_seed(path: Path) -> Mapping[str, object] | Snapshot:
+    """Return the sections of a seed file, or a snapshot.
 
-
-class SnapshotChoice(_Row, frozen=True, kw_only=True):
-    """A choice of a custom field."""
-
-    id: str
-    name: str
-
-
-class SnapshotField(_Row, frozen=True, kw_only=True):
-    """A custom field."""
-
-    id: str
-    name: str
-    type: str
-    choices: tuple[SnapshotChoice, ...] = ()
-    description: str | None = None
-    hidden: bool | None = None
-    locked: bool | None = None
-    optional: bool | None = None
-
-
-class SnapshotAnswer(_Row, frozen=True, kw_only=True):
-    """An answer. field: the name of the field, in NFC. choices: ids, or names where a service has only these."""
-
-    field: str
-    choices: tuple[str, ...] = ()
-    text: str | None = None
-
-
-class SnapshotPerson(_Row, frozen=True, kw_only=True):
-    """A person. archive_date: in epoch milliseconds. manages, stand_in: of no use here."""
-
-    id: str
-    email: str
-    archived: bool = False
-    first_name: str = ""
-    last_name: str = ""
-    language: str = FIRST_LANGUAGE
-    admin: bool = False
-    manager: bool = False
-    applications: tuple[str, ...] | None = None
-    metadata: tuple[tuple[str, str], ...] = ()
-    answers: tuple[SnapshotAnswer, ...] = ()
-    archive_date: int | None = None
-    manages: tuple[str, ...] | None = None
-    stand_in: bool | None = None
-
-
-class SnapshotGroup(_Row, frozen=True, kw_only=True):
-    """A manual group. members, managers: ids."""
-
-    id: str
-    name: str
-    members: tuple[str, ...] | None = None
-    managers: tuple[str, ...] | None = None
-
-
-class SnapshotCondition(_Row, frozen=True, kw_only=True):
-    """A condition of a smart group. field, choices: ids."""
-
-    field: str
-    choices: tuple[str, ...] = ()
-    system_condition: str | None = None
-
-
-class SnapshotSmartGroup(_Row, frozen=True, kw_only=True):
-    """A smart group. managers: ids."""
-
-    id: str
-    name: str
-    conditions: tuple[SnapshotCondition, ...] | None = None
-    managers: tuple[str, ...] | None = None
-
-
-class SnapshotContent(_Row, frozen=True, kw_only=True):
-    """A content."""
-
-    id: str
-    name: str
-    type: str
-
-
-class SnapshotTarget(_Row, frozen=True, kw_only=True):
-    """An assignment. content, target: ids. type, label: what the service calls the kind and the name of the target.
-
-    start, finish: as the service writes times.
+    Raises ProblemsFound if it is neither, LmsconfError if it cannot be read.
     """
+    values = read_yaml(path, "seed")
+    if not isinstance(values, dict):
+        raise ProblemsFound([file_problem("seed", str(path), f"it has no sections such as {', '.join(SECTIONS)}")])
+    if values.get("format") == FORMAT:
+        try:
+            return snapshot_of(values)
+        except LmsconfError as wrong:
+            raise ProblemsFound([replace(file_problem("seed", str(path), wrong.message), hint=wrong.hint)]) from wrong
+    if str(values.get("format")).startswith("lmsconf."):
+        message = f"it is not a seed or a snapshot, but a {values['format']}"
+        raise ProblemsFound([file_problem("seed", str(path), message)])
+    return values
 
-    content: str
-    target: str
-    type: str = ""
-    mandatory: bool = False
-    start: str | None = None
-    finish: str | None = None
-    label: str = ""
 
+def fill_workspace(
+    repository: Repository,
+    values: Mapping[str, object] | Snapshot,
+    *,
+    source: str = "seed",
+    spec: ApiSpec | None = None,
+    keeps_unlisted: bool = False,
+) -> None:
+    """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty.
 
-def is_snapshot(values: Mapping[str, object]) -> bool:
-    """Whether the values of a file are a snapshot and not a seed."""
-    return values.get("format") == FORMAT
-
-
-def fill_from_snapshot(
-    context: RequestContext, values: Mapping[str, object], *, keeps_unlisted: bool = False
-) -> list[str]:
-    """Insert the rows of a snapshot; return the problems of what cannot be inserted.
-
-    keeps_unlisted: whether ids of people and audiences that no listing has stay in lists and assignments, as in the
-    workspace: some services list only active people. Else each is a problem.
+    source: the file, for messages. keeps_unlisted: whether ids of people and audiences that no listing of a snapshot
+    has stay in lists and assignments, as in the workspace: some services list only active people. Else each is a
+    problem.
     """
-    if "pseudonyms" in values:
+    context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
+    problems = (
+        _fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
+        if isinstance(values, Snapshot)
+        else fill_from_seed(context, values)
+    )
+    if problems:
+        raise ProblemsFound([file_problem("seed", source, message) for message in problems])
+
+
+def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_unlisted: bool) -> list[str]:
+    """Insert the rows of a snapshot; return the problems of what cannot be inserted."""
+    if snapshot.redaction is not None:
         return [REDACTED]
-    incomplete = values.get("incomplete") or {}
-    if not isinstance(incomplete, dict):
-        return ["incomplete is not a mapping"]
-    problems = [f"{name}: it was not read completely: {incomplete[name]}" for name in LISTINGS if name in incomplete]
-    problems += [f"{name}: it was not read" for name in LISTINGS if name not in values]
-    problems += [f"{name} is not a list" for name in LISTINGS if not isinstance(values.get(name, []), list)]
+    listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in ROW_TYPES}
+    whys = ((name, whole.incomplete) for name, whole in listings.items() if whole is not None)
+    problems = [f"{name}: it was not read completely: {why}" for name, why in whys if why is not None]
+    problems += [f"{name}: it was not read" for name, whole in listings.items() if whole is None]
     if problems:
         return problems
-    loader = SnapshotLoader(context, cast("Mapping[str, Sequence[object]]", values), keeps_unlisted=keeps_unlisted)
+    loader = SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted)
     loader.load_listings()
     return loader.problems
 
@@ -203,10 +147,9 @@ class _Field(Struct, frozen=True):
 class SnapshotLoader(EntryLoader):
     """A workspace that is being filled from a snapshot, whose rows refer to each other by id."""
 
-    def __init__(
-        self, context: RequestContext, listings: Mapping[str, Sequence[object]], *, keeps_unlisted: bool
-    ) -> None:
-        super().__init__(context, listings)
+    def __init__(self, context: RequestContext, snapshot: Snapshot, *, keeps_unlisted: bool) -> None:
+        super().__init__(context, {})
+        self._snapshot = snapshot
         self._keeps_unlisted = keeps_unlisted
         self._ids: defaultdict[str, set[str]] = defaultdict(set)
         self._fields_by_name: defaultdict[str, list[_Field]] = defaultdict(list)
@@ -217,17 +160,19 @@ class SnapshotLoader(EntryLoader):
 
     def load_listings(self) -> None:
         """Insert all rows."""
-        self.load("custom_field", self.read("custom_field", SnapshotField), self._load_field)
-        self.load("user", self.read("user", SnapshotPerson), self._load_person)
-        self.load("group", self.read("group", SnapshotGroup), self._load_group)
-        self.load("smart_group", self.read("smart_group", SnapshotSmartGroup), self._load_smart_group)
-        self.load("content", self.read("content", SnapshotContent), self._load_content)
-        targets = self.read("content_target", SnapshotTarget)
-        for target in targets.values():
+        self._load_rows(FieldRow, self._load_field)
+        self._load_rows(PersonRow, self._load_person)
+        self._load_rows(GroupRow, self._load_group)
+        self._load_rows(SmartGroupRow, self._load_smart_group)
+        self._load_rows(ContentRow, self._load_content)
+        for target in self._snapshot.rows(TargetRow):
             kinds = self._kinds_with_id(target.target)
             if len(kinds) == 1:
                 self._kinds_of_type[target.type] |= kinds
-        self.load("content_target", targets, self._load_target)
+        self._load_rows(TargetRow, self._load_target)
+
+    def _load_rows(self, row_type: type[Listed], load: Callable[[Listed], None]) -> None:
+        self.load(row_type.listing, dict(enumerate(self._snapshot.rows(row_type))), load)
 
     def _known(self, listing: str, id: str) -> str:
         """Return an id that a listing has. Raises InvalidSeedValue."""
@@ -235,7 +180,7 @@ class SnapshotLoader(EntryLoader):
             raise InvalidSeedValue(f"there is no {listing} with the id {id!r}")
         return id
 
-    def _load_field(self, field: SnapshotField) -> None:
+    def _load_field(self, field: FieldRow) -> None:
         reserve_id(field.id, self._ids["custom_field"])
         flags = (field.hidden, field.locked, field.optional)
         self.rows[_FIELDS].append((field.id, field.name, field.type, field.description, *flags))
@@ -243,28 +188,28 @@ class SnapshotLoader(EntryLoader):
             reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
             self.rows[_CHOICES].append((choice.id, field.id, position, choice.name))
-        by_name = {choice.name: choice.id for choice in field.choices}
-        by_id = {choice.id: choice.id for choice in field.choices}
+        choices: dict[str, str] = {choice.name: choice.id for choice in field.choices}
+        choices |= {choice.id: choice.id for choice in field.choices}
         named = self._fields_by_name[normalize("NFC", field.name)]
-        named.append(_Field(field.id, field.type, {**by_name, **by_id}))
+        named.append(_Field(field.id, field.type, choices))
 
-    def _load_person(self, person: SnapshotPerson) -> None:
+    def _load_person(self, person: PersonRow) -> None:
         reserve_id(person.id, self._ids["user"])
-        applications = person.applications
-        if applications is None:
-            applications = default_applications(admin=person.admin, manager=person.manager)
+        admin, manager = bool(person.admin), bool(person.manager)
+        default = default_applications(admin=admin, manager=manager)
         row = (
-            *(person.id, person.email, person.first_name, person.last_name, person.admin, person.manager),
+            *(person.id, person.email, person.first_name or "", person.last_name or "", admin, manager),
             *(self.now if person.archived else None, self.now, person.archive_date),
-            *(person.language, encode(dict(person.metadata)).decode(), encode_applications(applications)),
+            *(person.language or FIRST_LANGUAGE, encode(dict(person.metadata or ())).decode()),
+            encode_applications(default if person.applications is None else person.applications),
         )
         self.rows[PEOPLE].append(row)
-        for answer in person.answers:
+        for answer in person.answers or ():
             self.rows[ANSWERS].extend(self._answer(person.id, answer))
 
-    def _answer(self, person: str, answer: SnapshotAnswer) -> Iterator[tuple[str, str, str, str | None]]:
+    def _answer(self, person: str, answer: AnswerRow) -> Iterator[tuple[str, str, str, str | None]]:
         """The rows of an answer: to the first field of that name to which it is one."""
-        values = [*answer.choices, *([answer.text] if answer.text else [])]
+        values = [*sorted(answer.choices), *([answer.text] if answer.text else [])]
         named = self._fields_by_name[normalize("NFC", answer.field)]
         field = next((field for field in named if field.takes(values)), None)
         if field is None:
@@ -273,14 +218,14 @@ class SnapshotLoader(EntryLoader):
             choice, text = ("", value) if field.type == "TEXT" else (field.choices[value], None)
             yield person, field.id, choice, text
 
-    def _load_group(self, group: SnapshotGroup) -> None:
+    def _load_group(self, group: GroupRow) -> None:
         managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
         reserve_id(group.id, self._ids["group"])
         self._add_group(GROUP, group.id, group.name)
         self._add_people(MANAGERS, group.id, managers)
         self._add_people(MEMBERS, group.id, members)
 
-    def _load_smart_group(self, group: SnapshotSmartGroup) -> None:
+    def _load_smart_group(self, group: SmartGroupRow) -> None:
         managers, conditions = _were_read(group.managers, "managers"), _were_read(group.conditions, "conditions")
         reserve_id(group.id, self._ids["smart_group"])
         if group.id in self._ids["group"]:
@@ -290,7 +235,7 @@ class SnapshotLoader(EntryLoader):
         for position, condition in enumerate(conditions):
             field = self._known("custom_field", condition.field)
             self.rows[_CONDITIONS].append((group.id, position, field, condition.system_condition))
-            for place, choice in enumerate(condition.choices):
+            for place, choice in enumerate(sorted(condition.choices)):
                 field = self._field_of_choice[self._known("choice", choice)]
                 self.rows[_CONDITION_CHOICES].append((group.id, position, place, field, choice))
 
@@ -298,16 +243,16 @@ class SnapshotLoader(EntryLoader):
         self._group_names[kind, id] = name
         self.rows[GROUPS].append((id, kind, name))
 
-    def _add_people(self, statement: str, group: str, people: Sequence[str]) -> None:
+    def _add_people(self, statement: str, group: str, people: Collection[str]) -> None:
         """Add the members or the managers of a group."""
-        for person in people:
+        for person in sorted(people):
             self.rows[statement].append((group, person if self._keeps_unlisted else self._known("user", person)))
 
-    def _load_content(self, content: SnapshotContent) -> None:
+    def _load_content(self, content: ContentRow) -> None:
         reserve_id(content.id, self._ids["content"])
         self.rows[CONTENTS].append((content.id, content.type, content.name, "", 0, self.now, "{}"))
 
-    def _load_target(self, target: SnapshotTarget) -> None:
+    def _load_target(self, target: TargetRow) -> None:
         assigned = (self._known("content", target.content), self._audience_kind(target), target.target)
         if assigned in self._targets:
             raise InvalidSeedValue("it names the same twice")
@@ -316,7 +261,7 @@ class SnapshotLoader(EntryLoader):
         own_type = None if target.type in ("", assigned[1]) else target.type
         self.rows[_TARGETS].append((*assigned, target.mandatory, *window, self.now, self.now, own_type))
 
-    def _audience_kind(self, target: SnapshotTarget) -> str:
+    def _audience_kind(self, target: TargetRow) -> str:
         """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
         kinds = self._kinds_with_id(target.target)
         if target.type in kinds:
@@ -338,7 +283,7 @@ class SnapshotLoader(EntryLoader):
         return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
 
 
-def _were_read(values: tuple[T, ...] | None, part: str) -> tuple[T, ...]:
+def _were_read(values: T | None, part: str) -> T:
     """The values of a part of a group. Raises InvalidSeedValue if it was not read."""
     if values is None:
         raise InvalidSeedValue(f"{part} were not read")
