@@ -1,7 +1,7 @@
 """A hundred mistakes of a first day: each message names what is wrong, where it is, and what to do next.
 
 The messages are in tests/golden/first_day.txt; to write it:
-`TESTS=all pytest tests/views/test_first_day.py --update-golden`.
+`pytest tests/views/test_first_day.py --update-golden`, without -n.
 """
 
 from __future__ import annotations
