@@ -218,11 +218,12 @@ class FirstCalls:
         if shows and compared.others and not is_whole:
             self._note_mode(sent.call.operation)
 
-    def _compare(self, compared: ComparedList) -> None:
-        """Compare a list after a search, which leaves one person out of a new list for this."""
-        compared.compare()
-        if compared.is_new and compared.add_last():
+    def _compare(self, compared: ComparedList) -> bool:
+        """Compare a list after a search, which leaves one person out of a new list; return whether it is whole."""
+        is_whole = compared.compare()
+        if compared.is_new and (is_whole := compared.add_last()):
             self._note_mode(compared.sent.call.operation)
+        return is_whole
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
@@ -290,7 +291,7 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done = False
+        is_done, is_whole = False, True
         if not values:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
@@ -301,11 +302,11 @@ class FirstCalls:
                 values.pop(CLEAR_TIME, None)
             try:
                 with client.speaking(values):
-                    compare()
+                    is_whole = compare() is not False
             except WrongAssumption as other:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
-            is_done = found.is_done and bool(values)
+            is_done = found.is_done and is_whole and bool(values)
             if found.is_done:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
