@@ -46,6 +46,11 @@ LISTS: Final = {
 """Operation that adds people to a list → the operation that reads the list."""
 
 
+def key_of_list(key: str, operation: str) -> str:
+    """Return the name by which a journal has a key that a call of an operation has shown: one list, or all calls."""
+    return f"{key} {operation}" if key == ADD_MODE else key
+
+
 def named_people(body: object) -> int:
     """Return how many people the lists of a body name."""
     return len(SentCall({}, body).listed_ids())

@@ -25,7 +25,14 @@ from lmsconf.api.spec.dialect_candidates import (
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
-from lmsconf.apply.check_first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
+from lmsconf.apply.check_first_changes import (
+    LISTS,
+    ComparedAnswers,
+    ComparedList,
+    answer_keys,
+    key_of_list,
+    named_people,
+)
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
@@ -54,7 +61,7 @@ class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
-    that a call has shown to be right.
+    that a call has shown to be right, by the name of `key_of_list`.
     """
 
     def __init__(
@@ -227,9 +234,10 @@ class FirstCalls:
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
+        self._note(key_of_list(ADD_MODE, operation))
         self._lists.discard(operation)
         if not self._lists:
-            self._note_right(frozenset((ADD_MODE,)))
+            self._untried.discard(ADD_MODE)
 
     def _search(
         self,

@@ -462,16 +462,19 @@ class Mixed(Sandbox):
         return super().answer(method, path, query, headers, body)
 
 
+@pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("section", ["groups", "smart_groups"])
-def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, section: str) -> None:
-    """That members are kept says nothing about managers."""
+def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, section: str, runs: int) -> None:
+    """That members are kept says nothing about managers, nor what an earlier run has seen of members."""
     smart = {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}], "managers": [BO]}
-    clinic = open_clinic({}, {**MORE, "smart_groups": [smart]}, made=Mixed)
+    clinic = open_clinic(
+        {}, {**MORE, "groups": [*MORE["groups"], {"name": "Empty"}], "smart_groups": [smart]}, made=Mixed
+    )
     name = "Guides" if section == "groups" else "Sales"
     declare(
         clinic,
         f"""
-groups: [{{name: New, members: [p2@acme.example, p3@acme.example]}}]
+groups: [{{name: {"New" if runs == 1 else "Empty"}, members: [p2@acme.example, p3@acme.example]}}]
 ---
 {section}: [{{name: {name}, managers: {{include: [p4@acme.example]}}}}]
 """,
@@ -484,6 +487,8 @@ groups: [{{name: New, members: [p2@acme.example, p3@acme.example]}}]
         return {path: set(shown[path][keys[path]]) for path in managed}
 
     before = managers()
+    if runs == 2:
+        assert clinic.run("apply", "--auto-approve", "--only", "group/Empty")[0] == 0, clinic.err
     clinic.run("apply", "--auto-approve")
     after = managers()
     assert all(people <= after[path] for path, people in before.items()), clinic.err
