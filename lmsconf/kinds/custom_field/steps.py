@@ -232,10 +232,8 @@ def _body(
         body["description"] = description
     elif row.description is not None:
         body["description"] = encode_cleared_description(planning.api_spec.behaviour)
-    for key, wire_name in FLAGS.items():
-        flag = after.get(key, getattr(row, key))
-        if flag is not None:
-            body[wire_name] = flag
+    # A service may show no flag that is off, and set one that a call omits.
+    body |= {wire_name: bool(after.get(key, getattr(row, key))) for key, wire_name in FLAGS.items()}
     return planning.api_spec.body_to_wire("custom-fields.replace", **body)
 
 
