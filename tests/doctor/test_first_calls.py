@@ -502,3 +502,28 @@ def test_the_probe_sees_that_one_list_is_replaced(open_clinic: Open) -> None:
     code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
     assert (code, "manual-groups.add.mode: replace (" in out) == (0, True), out
     assert held(clinic.service) == before
+
+
+class Opens(Sandbox):
+    """Sets the start of an assignment that has none, and clears it where it is told so."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if (method, path) == ("POST", "/content/targets"):
+            body = json.dumps({"startTime": "2026-01-01T00:00:00+00:00", **json.loads(body)}).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+def test_a_start_that_the_service_sets_is_told_and_no_key_is_blamed(open_clinic: Open) -> None:
+    """The assignment stays, the other calls are sent, and the next run clears what nobody declared."""
+    clinic = open_clinic({}, MORE, made=Opens)
+    everyone = "{content: Fire safety, assign_to: [everyone]}"
+    declare(clinic, f"content_targets: [{everyone}, {{content: Fire safety, assign_to: [{{group: Coaches}}]}}]")
+    code, out = clinic.run("apply", "--auto-approve")
+    said = out + clinic.err
+    assert (code, said.count("(the service sets it by itself: declare a value, or apply again to clear it)")) == (
+        6,
+        2,
+    ), said
+    assert "2 calls done, 0 failed" in said
+    assert "dialect" not in out
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
