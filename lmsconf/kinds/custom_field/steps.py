@@ -232,8 +232,12 @@ def _body(
         body["description"] = description
     elif row.description is not None:
         body["description"] = encode_cleared_description(planning.api_spec.behaviour)
-    # A service may show no flag that is off, and set one that a call omits.
-    body |= {wire_name: bool(after.get(key, getattr(row, key))) for key, wire_name in FLAGS.items()}
+    # Where the service shows flags, it may leave out those that are off, and set what a call omits.
+    shows = any(getattr(one, key) is not None for one in planning.snapshot.rows(FieldRow) for key in FLAGS)
+    for key, wire_name in FLAGS.items():
+        flag = after.get(key, getattr(row, key))
+        if flag is not None or shows:
+            body[wire_name] = bool(flag)
     return planning.api_spec.body_to_wire("custom-fields.replace", **body)
 
 
