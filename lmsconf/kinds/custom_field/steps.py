@@ -291,7 +291,7 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
     return frozenset(Ref(call.address, choice["name"]) for choice in new)
 
 
-_IN_USE: Final = "It may be in use: remove it from the conditions that name it, apply, and apply again."
+_IN_USE: Final = "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
 REFUSED_IN_USE: Final = {"custom-fields.replace": _IN_USE, "custom-fields.delete": _IN_USE}
 """The operations that the service refuses for a field in use → the hint then."""
 
