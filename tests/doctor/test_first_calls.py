@@ -494,9 +494,18 @@ groups: [{{name: {"New" if runs == 1 else "Empty"}, members: [p2@acme.example, p
     assert all(people <= after[path] for path, people in before.items()), clinic.err
 
 
-def test_the_probe_sees_that_one_list_is_replaced(open_clinic: Open) -> None:
+class MixedSmart(Mixed):
+    """Replaces the managers of smart groups alone."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        service = super() if path.startswith("/smart-groups/") else super(Mixed, self)
+        return service.answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize("made", [Mixed, MixedSmart])
+def test_the_probe_sees_that_one_list_is_replaced(open_clinic: Open, made: type[Sandbox]) -> None:
     """It writes the value with which calls name everybody, which is right for the other lists too."""
-    clinic = open_clinic({}, MORE, made=Mixed)
+    clinic = open_clinic({}, MORE, made=made)
     declare(clinic, DECLARED["members"])
     before = held(clinic.service)
     code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
