@@ -536,3 +536,39 @@ def test_a_start_that_the_service_sets_is_told_and_no_key_is_blamed(open_clinic:
     assert "2 calls done, 0 failed" in said
     assert "dialect" not in out
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+
+
+class Doubles(Sandbox):
+    """Makes a second assignment beside the one that a call was to change."""
+
+    twins: tuple[tuple[str, str], ...] = ()
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path != "/content/targets":
+            return super().answer(method, path, query, headers, body)
+        if method == "POST":
+            new = json.loads(body)
+            of = f"contentId={new['contentId']}"
+            listed = json.loads(super().answer("GET", path, of, headers, b"").body)["targets"]
+            if new["targetId"] in [one["targetId"] for one in listed]:
+                self.twins = (*self.twins, (new["contentId"], new["targetId"]))
+        answer = super().answer(method, path, query, headers, body)
+        if method == "GET":
+            rows = json.loads(answer.body)["targets"]
+            more = [one for one in rows if (one["contentId"], one["targetId"]) in self.twins]
+            return json_response(200, {"targets": rows + more})
+        return answer
+
+
+def test_a_change_that_makes_a_second_assignment_is_told_with_its_key(open_clinic: Open) -> None:
+    """And no other assignment is doubled: what rests on the same key waits for it."""
+    clinic = open_clinic({}, MORE, made=Doubles)
+    declare(
+        clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    assert "    content-targets.on-existing: recreate\n" in out, out
+    service = clinic.service
+    assert isinstance(service, Doubles)
+    assert len(service.twins) == 1
