@@ -190,6 +190,8 @@ class FirstCalls:
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver)
             compare = (lambda: None) if compared is None else compared.compare_others
+            # An earlier call shows nothing of a value that depends on what is live.
+            keys |= _OF_THE_MOMENT & self._keys.get(sent.call.id, frozenset())
             raise self._explained(client, keys, failed, search, compare) or failed from failed
         self._note_right(right)
         self._note_added(client, sent)

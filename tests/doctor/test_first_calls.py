@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -572,3 +573,40 @@ def test_a_change_that_makes_a_second_assignment_is_told_with_its_key(open_clini
     service = clinic.service
     assert isinstance(service, Doubles)
     assert len(service.twins) == 1
+
+
+class TakesIso(Sandbox):
+    """Shows times as milliseconds, and takes them as ISO 8601."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if (method, path) == ("POST", "/content/targets"):
+            new = json.loads(body)
+            for key in new.keys() & {"start", "finishTime"}:
+                if str(new[key]).isdigit():
+                    return json_response(409, {"message": "bad time"})
+                new[key] = str(int(datetime.fromisoformat(new[key]).timestamp() * 1000))
+            body = json.dumps(new).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+def test_a_time_in_the_wrong_form_is_not_taken_for_seconds_that_are_too_many(open_clinic: Open) -> None:
+    """Although another call of the run was accepted with its time: its form followed from what was live then."""
+    contents = [{"name": name} for name in ("GDPR basics", "Fire safety", "Security")]
+    live = [
+        {"content": "GDPR basics", "visible_from": "2026-01-01T00:00:00+00:00", "assign_to": [{"group": "Coaches"}]}
+    ]
+    dialect = {"content-targets.time-format": "epoch-ms", "content-targets.create.startTime": "start"}
+    clinic = open_clinic(dialect, {**MORE, "content": contents, "content_targets": live}, made=TakesIso)
+    declare(
+        clinic,
+        """
+content_targets:
+  - {content: Fire safety, assign_to: [{group: Coaches, visible_from: "2026-12-05T00:00:00Z"}]}
+  - {content: GDPR basics, assign_to: [{group: Coaches, visible_from: "2026-01-01T00:00:00Z"}]}
+  - {content: Security, assign_to: [{group: Guides, visible_until: "2027-12-31T11:00:05Z"}]}
+""",
+    )
+    _, out = clinic.run("apply", "--auto-approve")
+    assert "content-targets.create.startTime: start" in out, out + clinic.err
+    assert "time-precision" not in out
+    assert "content-targets.time-format: iso" in out
