@@ -13,6 +13,7 @@ these keys. Answers that were lost are given back, and the run ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from itertools import islice
 from operator import not_
 from typing import Final
@@ -61,7 +62,7 @@ class ComparedList:
 
     def __init__(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> None:
         self._client, self._resolver, self.sent = client, resolver, sent
-        self._before = self._listed()
+        self._before = self._first_listed()
         self._added = SentCall({}, sent.body).listed_ids()
 
     @property
@@ -177,6 +178,13 @@ class ComparedList:
     def _polled(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return the list as soon as it has the wanted people, or as it is when the time for that is over."""
         return self._resolver.poll(self._listed, wanted.issubset)
+
+    def _first_listed(self) -> frozenset[str]:
+        """Return the list as soon as it can be read: the list of a new group may not be at once."""
+        for _ in self._resolver.poll_visibility():
+            with suppress(Rejected):
+                return self._listed()
+        return self._listed()
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""

@@ -610,3 +610,30 @@ content_targets:
     assert "content-targets.create.startTime: start" in out, out + clinic.err
     assert "time-precision" not in out
     assert "content-targets.time-format: iso" in out
+
+
+class ShowsListsLate(Sandbox):
+    """Refuses the first request for the people in a list of a new group."""
+
+    asked: frozenset[str] = frozenset({"/groups/g-1/members", "/groups/g-2/members"})
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "GET" and path.endswith("/members") and path not in self.asked:
+            self.asked |= {path}
+            return json_response(410, {"message": "gone"})
+        return super().answer(method, path, query, headers, body)
+
+
+def test_the_list_of_a_new_group_may_not_be_readable_at_once(open_clinic: Open) -> None:
+    """It is read again before anybody is added, as what was just made may not show yet."""
+    clinic = open_clinic({}, MORE, made=ShowsListsLate)
+    declare(
+        clinic,
+        """
+groups:
+  - {name: Coaches, members: {include: [p1@acme.example]}}
+  - {name: New, members: [p2@acme.example, p3@acme.example]}
+""",
+    )
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert lists(clinic)["New members"] == {"p2", "p3"}
