@@ -8,7 +8,6 @@ retried as soon as it is found missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from enum import Enum
 from functools import partial
 from threading import Event
@@ -17,15 +16,19 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import ON_EXISTING
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
     InvalidResponse,
     LmsconfError,
+    Problem,
     Rejected,
     WriteOutcomeUnknown,
+    WrongAssumption,
 )
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, is_creation
@@ -116,13 +119,22 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         return now is WriteStatus.DONE
 
     def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
-        """Return a fresh plan of the resource, the first without the call, or the last; None if none can be made."""
+        """Return a fresh plan of the resource, the first without the call, or the last; None if none can be made.
+
+        Raises WrongAssumption if the call has made a second one beside it.
+        """
         fresh: Plan | None = None
         for _ in self.poll_visibility():
-            with suppress(LmsconfError):
+            try:
                 fresh = self.look(sent.call.address)
-                if not is_left(fresh, sent, ids):
-                    break
+            except LmsconfError as error:
+                twice = _live_twice(error, sent.call.address)
+                if twice and sent.call.address.kind == CONTENT_TARGET:
+                    values = {ON_EXISTING: "recreate"}
+                    raise WrongAssumption(f"the service made another one: {twice.message}", values=values) from error
+                continue
+            if not is_left(fresh, sent, ids):
+                break
         return fresh
 
     def poll_visibility(self) -> Iterator[None]:
@@ -162,15 +174,19 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         try:
             fresh = self.look(address)
         except LmsconfError as error:
-            for problem in error.problems if is_creation(sent.call.operation) else ():
-                if problem.code == LIVE_TWICE and problem.address == str(address):
-                    raise DuplicateResource(
-                        f"{problem.message}; the call that creates it may have been carried out twice",
-                        hint="Find out which of them is in use, delete the other one in the product, and plan again.",
-                        operation=sent.call.operation,
-                    ) from error
+            if is_creation(sent.call.operation) and (twice := _live_twice(error, address)):
+                raise DuplicateResource(
+                    f"{twice.message}; the call that creates it may have been carried out twice",
+                    hint="Find out which of them is in use, delete the other one in the product, and plan again.",
+                    operation=sent.call.operation,
+                ) from error
             return WriteStatus.UNKNOWN
         return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
+
+
+def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
+    """Return the problem that a resource is live twice, if a plan failed of it."""
+    return next((one for one in error.problems if one.code == LIVE_TWICE and one.address == str(address)), None)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:

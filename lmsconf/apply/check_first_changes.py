@@ -13,6 +13,7 @@ these keys. Answers that were lost are given back, and the run ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from itertools import islice
 from operator import not_
 from typing import Final
@@ -46,6 +47,11 @@ LISTS: Final = {
 """Operation that adds people to a list → the operation that reads the list."""
 
 
+def key_of_list(key: str, operation: str) -> str:
+    """Return the name by which a journal has a key that a call of an operation has shown: one list, or all calls."""
+    return f"{key} {operation}" if key == ADD_MODE else key
+
+
 def named_people(body: object) -> int:
     """Return how many people the lists of a body name."""
     return len(SentCall({}, body).listed_ids())
@@ -56,7 +62,7 @@ class ComparedList:
 
     def __init__(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> None:
         self._client, self._resolver, self.sent = client, resolver, sent
-        self._before = self._listed()
+        self._before = self._first_listed()
         self._added = SentCall({}, sent.body).listed_ids()
 
     @property
@@ -172,6 +178,13 @@ class ComparedList:
     def _polled(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return the list as soon as it has the wanted people, or as it is when the time for that is over."""
         return self._resolver.poll(self._listed, wanted.issubset)
+
+    def _first_listed(self) -> frozenset[str]:
+        """Return the list as soon as it can be read: the list of a new group may not be at once."""
+        for _ in self._resolver.poll_visibility():
+            with suppress(Rejected):
+                return self._listed()
+        return self._listed()
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""

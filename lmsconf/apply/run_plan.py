@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
+from lmsconf.apply.check_first_changes import key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     VerificationResult,
@@ -220,13 +221,14 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for key, calls in resting.items():
-        for call in calls if seen.get(key) != spec.behaviour(key) else ():
-            keys[call.id].add(key)
+        for call in calls:
+            if seen.get(key_of_list(key, call.operation)) != spec.behaviour(key):
+                keys[call.id].add(key)
     return FirstCalls(
         workspace,
         plan,
         {id: frozenset(some) for id, some in keys.items()},
-        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key)),
+        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
     )
 
 

@@ -30,6 +30,7 @@ from lmsconf.api.spec.dialect_candidates import (
 )
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
@@ -309,12 +310,19 @@ class ValueSearch:
         """Whether it is the same operation."""
         return call.operation == self._sent.call.operation
 
+    def _names_nobody(self, call: Call) -> bool:
+        """Whether the rewritten body of a call names nobody: one person waits until the others are in the list."""
+        with suppress(KeyError):
+            body = fill_refs_in_body(call.body, self._ids)
+            return call.operation in LISTS and not named_people(self._rewrite(body))
+        return False
+
     def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
         try:
             plan = self._replan(self._snapshot, spec)
         except ProblemsFound:
             return None
-        if not calls_left(plan, self._sent.call, self._planned):
+        if all(map(self._names_nobody, calls_left(plan, self._sent.call, self._planned))):
             return _Reached(refusal, 0)
         changes = [change for change in plan.changes if change.address == self._sent.call.address]
         # A value that is there, and differs, is nearer than none.

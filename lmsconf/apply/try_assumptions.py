@@ -25,7 +25,14 @@ from lmsconf.api.spec.dialect_candidates import (
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
-from lmsconf.apply.check_first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
+from lmsconf.apply.check_first_changes import (
+    LISTS,
+    ComparedAnswers,
+    ComparedList,
+    answer_keys,
+    key_of_list,
+    named_people,
+)
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
@@ -54,7 +61,7 @@ class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
-    that a call has shown to be right.
+    that a call has shown to be right, by the name of `key_of_list`.
     """
 
     def __init__(
@@ -183,6 +190,8 @@ class FirstCalls:
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver)
             compare = (lambda: None) if compared is None else compared.compare_others
+            # An earlier call shows nothing of a value that depends on what is live.
+            keys |= _OF_THE_MOMENT & self._keys.get(sent.call.id, frozenset())
             raise self._explained(client, keys, failed, search, compare) or failed from failed
         self._note_right(right)
         self._note_added(client, sent)
@@ -218,17 +227,19 @@ class FirstCalls:
         if shows and compared.others and not is_whole:
             self._note_mode(sent.call.operation)
 
-    def _compare(self, compared: ComparedList) -> None:
-        """Compare a list after a search, which leaves one person out of a new list for this."""
-        compared.compare()
-        if compared.is_new and compared.add_last():
+    def _compare(self, compared: ComparedList) -> bool:
+        """Compare a list after a search, which leaves one person out of a new list; return whether it is whole."""
+        is_whole = compared.compare()
+        if compared.is_new and (is_whole := compared.add_last()):
             self._note_mode(compared.sent.call.operation)
+        return is_whole
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
+        self._note(key_of_list(ADD_MODE, operation))
         self._lists.discard(operation)
         if not self._lists:
-            self._note_right(frozenset((ADD_MODE,)))
+            self._untried.discard(ADD_MODE)
 
     def _search(
         self,
@@ -268,7 +279,12 @@ class FirstCalls:
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        if left:
+        # What the service sets by itself is told once the run is over: no other value of a key explains it.
+        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
+        is_set = (
+            sent.call.address in self._created and fields and all(one.before and one.after is None for one in fields)
+        )
+        if left and not is_set:
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
@@ -290,7 +306,7 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done = False
+        is_done, is_whole = False, True
         if not values:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
@@ -301,11 +317,11 @@ class FirstCalls:
                 values.pop(CLEAR_TIME, None)
             try:
                 with client.speaking(values):
-                    compare()
+                    is_whole = compare() is not False
             except WrongAssumption as other:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
-            is_done = found.is_done and bool(values)
+            is_done = found.is_done and is_whole and bool(values)
             if found.is_done:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:

@@ -36,15 +36,15 @@ _FORBIDDEN: Final = 403
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices. Raises Undetermined if there cannot be one."""
+    _FieldLessons(client, scratch, _scratch_field(scratch)).learn()
+
+
+def _scratch_field(scratch: ScratchObjects, suffix: str | None = None) -> FieldRow:
+    """Create a hidden field with two choices. Raises Undetermined. suffix: part of its name."""
     scratch.count_free_fields()
-    definition = {
-        "type": "CHOICE",
-        "choices": [{"name": "A"}, {"name": "B"}],
-        "description": _TEXT,
-        "isHidden": True,
-        "isOptional": True,
-    }
-    _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
+    choices = {"type": "CHOICE", "choices": [{"name": "A"}, {"name": "B"}], "description": _TEXT}
+    row = scratch.create(CUSTOM_FIELDS, {**choices, "isHidden": True, "isOptional": True}, suffix)
+    return parse_field_row(row)
 
 
 class _FieldLessons:
@@ -115,8 +115,9 @@ LIST_KEYS: Final = (MEMBERS, MANAGERS, WHO_CAN_MANAGE, MANAGED_GROUPS, BATCH, AD
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
+    SMART_GROUPS.id: ("smart-groups.managers", "smart-groups.add-managers", "smart-groups.remove-manager"),
 }
-"""Key → the operations that list people, add them and remove them."""
+"""Key, or the id of smart groups → the operations that list people, add them and remove them."""
 _MANY: Final = 1001
 """Ids in a call that a service which counts repeated ids should refuse."""
 
@@ -151,7 +152,11 @@ class ManagerCandidate(Struct, frozen=True):
 
 
 def probe_member_keys(
-    client: TrialClient, group: str, people: Sequence[str], managers: Sequence[ManagerCandidate]
+    client: TrialClient,
+    scratch: ScratchObjects,
+    group: str,
+    people: Sequence[str],
+    managers: Sequence[ManagerCandidate],
 ) -> None:
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
@@ -163,31 +168,41 @@ def probe_member_keys(
     _learn_managers(client, group, managers)
     client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
-    client.learn((ADD_MODE,), partial(_learn_mode, client, group, people, managers))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers))
 
 
-def _learn_mode(client: TrialClient, group: str, people: Sequence[str], candidates: Sequence[ManagerCandidate]) -> None:
-    """Probe whether adding a second person to a list keeps the first one in it: of members, and then of managers.
+def _learn_mode(
+    client: TrialClient,
+    scratch: ScratchObjects,
+    group: str,
+    people: Sequence[str],
+    candidates: Sequence[ManagerCandidate],
+) -> None:
+    """Probe whether adding a second person to a list keeps the first one in it: of members, then of managers.
 
-    A service may keep members and replace managers. Calls that name everybody in the list are right for both.
+    A service may keep one list and replace another. Calls that name everybody in the list are right for both.
     """
     required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
     required(client.is_determined(MEMBERS), "nobody can be added")
-    are_members_kept = _keeps(client, MEMBERS, group, people[:2])
-    managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if are_members_kept else []
+    kept = [_keeps(client, MEMBERS, group, people[:2])]
+    managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if kept[0] else []
     for one in managers:
         if one.grant is not None:
             one.grant()
-    are_managers_kept = _keeps(client, MANAGERS, group, [one.id for one in managers])
+    able = [one.id for one in managers]
+    kept.append(_keeps(client, MANAGERS, group, able))
+    if all(kept):
+        scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
+        scratch.refuse_leftovers(SMART_GROUPS)
+        field = _scratch_field(scratch, "managers")
+        condition = {"customFieldId": str(field.id), "choiceIds": [str(one.id) for one in field.choices]}
+        smart = scratch.create(SMART_GROUPS, {"conditions": [condition]}, "managers")
+        kept.append(_keeps(client, SMART_GROUPS.id, str(smart[SMART_GROUPS.id]), able))
     client.conclude(
         ADD_MODE,
-        (are_members_kept is None, None, "the second person could not be added"),
-        (
-            False in (are_members_kept, are_managers_kept),
-            "replace",
-            "adding a second person took the first one out of the list",
-        ),
-        (are_managers_kept is None, None, "members are kept; to try managers it needs two people who can be managers"),
+        (kept[0] is None, None, "the second person could not be added"),
+        (False in kept, "replace", "adding a second person took the first one out of the list"),
+        (None in kept, None, "members are kept; to try managers it needs two people who can be managers"),
         (True, "add", "the first person stayed in the list when a second one was added"),
     )
 
@@ -195,7 +210,7 @@ def _learn_mode(client: TrialClient, group: str, people: Sequence[str], candidat
 def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> bool | None:
     """Return whether the first of two people stays in a list; None if the second one cannot be added."""
     for one in people:
-        client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [one]})
+        client.send(_LISTS[key][1], path=_path(key, group), fields={"userIds": [one]})
     listed = _people(client, key, group)
     for one in people:
         _take_out(client, key, group, one)
@@ -327,9 +342,13 @@ def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) 
 
 def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
     if person in _people(client, key, group):
-        client.send(_LISTS[key][2], path={"groupId": group, "userId": person})
+        client.send(_LISTS[key][2], path={**_path(key, group), "userId": person})
+
+
+def _path(key: str, group: str) -> dict[str, str]:
+    return {SMART_GROUPS.id if key == SMART_GROUPS.id else "groupId": group}
 
 
 def _people(client: TrialClient, key: str, group: str) -> list[str]:
-    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path={"groupId": group}))
+    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path=_path(key, group)))
     return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]

@@ -147,7 +147,9 @@ class ProbeRun:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, people, self._managers()))
+            self._guarded(
+                LIST_KEYS, lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers())
+            )
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""

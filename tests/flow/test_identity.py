@@ -268,3 +268,17 @@ def test_an_absent_entry_that_deleted_a_twin_has_done_its_work(tmp_path: Path) -
     (problem,) = it.plan().all_problems
     assert (problem.code, problem.severity) == ("absent/other-id", Severity.WARNING)
     assert "g-2" in problem.message
+
+
+def test_a_flag_that_the_service_does_not_show_is_sent_as_off(tmp_path: Path) -> None:
+    """A service may leave out what is off, and set what a replacement leaves out to a default of its own."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: TEXT, hidden: true}]")
+
+    def edit(snapshot: dict[str, Any]) -> None:
+        for key in ("locked", "optional"):
+            snapshot["custom_field"][0].pop(key, None)
+
+    plan = plan_against(it, "custom_fields: [{name: F, description: New}]", edit)
+    body = plan.calls[0].body
+    assert isinstance(body, dict)
+    assert [body.get(key) for key in ("isHidden", "isLocked", "isOptional")] == [True, False, False]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -406,6 +408,30 @@ def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
     assert text.count("[undo/conflict]") == 1
     [mo] = [one for one in held(project)["user"] if one["email"] == "mo@acme.example"]
     assert (mo["first_name"], mo["manager"]) == ("Mo", True)
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "absent: {content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]}",
+        "content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]",
+    ],
+    ids=["deleted", "changed"],
+)
+def test_an_assignment_to_a_person_comes_back_whatever_its_type_is_called(tmp_path: Path, manifests: str) -> None:
+    """All groups are kept, so an id that none of them has is that of the person."""
+    assigned = "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{user: mo@acme.example}]}]"
+    project = Project(tmp_path, SEED.partition("content_targets:")[0] + assigned, OPTIONS)
+    assert lmsconf(project.root, "snapshot", "seeded.json").code == 0
+    with closing(sqlite3.connect(tmp_path / "workspace.db")) as store, store:
+        store.execute("UPDATE people SET first_name = 'Somebody'")  # The assignment has it for a label.
+        store.execute("UPDATE targets SET type = 'PERSON'")
+    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    project.write(manifests)
+    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
+    undone(project)
+    before, after = (held(project, file)["content_target"] for file in ("before.json", None))
+    assert [one | {"type": "PERSON"} for one in after] == before
 
 
 @pytest.mark.parametrize(

@@ -232,10 +232,12 @@ def _body(
         body["description"] = description
     elif row.description is not None:
         body["description"] = encode_cleared_description(planning.api_spec.behaviour)
+    # Where the service shows flags, it may leave out those that are off, and set what a call omits.
+    shows = any(getattr(one, key) is not None for one in planning.snapshot.rows(FieldRow) for key in FLAGS)
     for key, wire_name in FLAGS.items():
         flag = after.get(key, getattr(row, key))
-        if flag is not None:
-            body[wire_name] = flag
+        if flag is not None or shows:
+            body[wire_name] = bool(flag)
     return planning.api_spec.body_to_wire("custom-fields.replace", **body)
 
 
@@ -289,7 +291,7 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
     return frozenset(Ref(call.address, choice["name"]) for choice in new)
 
 
-_IN_USE: Final = "It may be in use: remove it from the conditions that name it, apply, and apply again."
+_IN_USE: Final = "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
 REFUSED_IN_USE: Final = {"custom-fields.replace": _IN_USE, "custom-fields.delete": _IN_USE}
 """The operations that the service refuses for a field in use → the hint then."""
 

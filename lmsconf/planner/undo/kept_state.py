@@ -284,8 +284,11 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     rows = (row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)))
     texts.update(chain.from_iterable(texts_in(row) for row in rows if row.id in ids))
     kept: dict[str, dict[str, Any]] = {}
+    missing: dict[str, str | None] = {}
     for kind in KINDS.values():
         for row_type in kind.row_types:
+            read = snapshot.of(row_type.listing).incomplete
+            missing[row_type.listing] = read if is_named(kind) else "only what a run changed was kept"
             kept[row_type.listing] = {
                 row.id: row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts
             }
@@ -293,7 +296,7 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
             people = kept[row_type_of(kind).listing]
             people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
     listings = {
-        name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete="only what a run changed was kept")
+        name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=missing[name])
         for name, rows in kept.items()
     }
     return replace(snapshot, listings=listings)
