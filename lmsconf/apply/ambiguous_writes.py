@@ -7,7 +7,7 @@ retried as soon as it is found missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from enum import Enum
 from functools import partial
 from threading import Event
@@ -89,8 +89,10 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
         error of the call if the retry fails.
         """
+        makes = is_creation(sent.call.operation)
+        conclusive = {WriteStatus.DONE} if makes else {WriteStatus.DONE, WriteStatus.MISSING}
         for attempts_left in reversed(range(_MOST_ATTEMPTS)):
-            status = self._poll_status(sent, ids)
+            status = self._poll_status(sent, ids, conclusive)
             if status is WriteStatus.DONE:
                 return None
             if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
@@ -101,8 +103,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
             except (WriteOutcomeUnknown, InvalidResponse) as failure:
                 lost = failure
             except Rejected:
-                # It may have been carried out between the check and the retry, which is then rejected.
-                if self._status_now(sent, ids) is WriteStatus.DONE:
+                # It may have been carried out before the retry, which is then rejected, and be readable only later.
+                if self._poll_status(sent, ids, {WriteStatus.DONE}) is WriteStatus.DONE:
                     return None
                 raise
         raise WriteOutcomeUnknown(
@@ -152,10 +154,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 break
         return seen
 
-    def _poll_status(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+    def _poll_status(self, sent: IssuedRequest, ids: Learnt, conclusive: Set[WriteStatus]) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        makes = is_creation(sent.call.operation)
-        conclusive = {WriteStatus.DONE} if makes else {WriteStatus.DONE, WriteStatus.MISSING}
         return self.poll(partial(self._status_now, sent, ids), lambda status: status in conclusive, is_lost=True)
 
     def _poll_times(self, seconds: float) -> Iterator[None]:

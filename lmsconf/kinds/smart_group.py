@@ -113,7 +113,10 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
     conditions = object_list(data, "conditions")
     if not conditions:
         # Every smart group has conditions. Read as none, its fields would look unused, and so safe to change or delete.
-        raise InvalidResponse(f"smart_group/{listed.name}: a response is missing its conditions")
+        raise InvalidResponse(
+            f"smart_group/{listed.name}: a response is missing its conditions",
+            hint="If it has none, give it conditions in the product, or delete it there.",
+        )
     return SmartGroupRow(
         listed.id,
         listed.name,

@@ -346,6 +346,7 @@ def test_an_answer_that_is_not_as_described_is_an_error(
     with pytest.raises(LmsconfError) as found:
         plan_altered(project(tmp_path, PAGES), NEEDING_ALL, {path: edit})
     assert said in " ".join(one.message for one in found.value.problems)
+    assert "conditions" not in said or "in the product" in str(found.value.hint)
 
 
 def test_people_are_counted_where_the_service_does_not(tmp_path: Path) -> None:

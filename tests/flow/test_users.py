@@ -331,3 +331,17 @@ def test_a_choice_that_is_sent_by_name_is_renamed_first(tmp_path: Path, omitted:
         ["People"],
         ["SQL", "Golang"],
     ]
+
+
+def test_a_choice_is_renamed_before_an_answer_moves_to_it_from_one_that_is_deleted(tmp_path: Path) -> None:
+    """Where answers name their choices, the field is replaced twice: in one call, each would wait for the other."""
+    key = "users.update-custom-field-choice"
+    it = project(tmp_path, f"dialect: {{{key}.value: name, custom-fields.in-use: never}}\n")
+    manifest = (
+        "custom_fields: [{name: Dept, choices: [{name: People, previously: [HR]}]}]\n"
+        "users: [{email: anna@acme.example, answers: {Dept: People}}]"
+    )
+    field = "custom-fields.replace"
+    assert [call.operation for call in it.plan(manifest).calls] == [field, key, field]
+    it.settled(manifest)
+    assert [one["name"] for one in person(it)["customFields"]["Dept"]["choices"]] == ["People"]

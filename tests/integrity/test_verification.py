@@ -380,6 +380,13 @@ def test_members_as_predicted_say_nothing(tmp_path: Path, sandbox: Sandbox, memb
     assert way.asked == ["/smart-groups/sg-1"]
 
 
+def test_who_is_unarchived_was_not_predicted(tmp_path: Path, sandbox: Sandbox) -> None:
+    """The prediction counts nobody who was archived when the plan was made."""
+    way = OtherMembersTransport(sandbox, ["u-1", "u-2", "u-3"])
+    report = applied(tmp_path, way, "users: [{email: cy@acme.example, archived: false}]")
+    assert (report.exit, report.problems) == (ExitCode.OK, ())
+
+
 @pytest.mark.parametrize("members", [["u-1"], ["u-3"], []])
 def test_other_members_are_a_warning(tmp_path: Path, sandbox: Sandbox, members: list[str]) -> None:
     """The run has converged, and says both numbers."""

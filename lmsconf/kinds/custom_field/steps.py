@@ -107,8 +107,8 @@ def _pairs(
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
     """Create with one POST, or replace with one to three PUTs.
 
-    One more for a temporary name in a rename cycle, and one more if a smart group moves from a deleted choice to a new
-    one, so that both must exist in between.
+    One more for a temporary name in a rename cycle, and one more if a smart group or an answer moves from
+    a deleted choice to a new one, or to a new name that is sent, so that both must exist in between.
     """
     after, at = sides.after or {}, match.address
     row = match.row
@@ -133,11 +133,11 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
-    if any(left & taken and gained & made for left, gained in planning.changed_refs):
+    if any(left & taken and gained & (made | named) for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **dropped}, at)
         steps.append(replacement(body=body, makes=makes, uses=uses, avoids=whole))
         body = _body(planning, row, after, new, at, known=True)
-        steps.append(replacement(body=body, makes=whole, uses=made, ends=taken, avoids=whole))
+        steps.append(replacement(body=body, makes=whole, uses=makes, ends=taken, avoids=whole))
     else:
         body = _body(planning, row, after, new, at)
         steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))

@@ -108,10 +108,11 @@ def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer])
 
 
 def record_choice_changes(planning: PlanContext, before: Mapping[str, Answer], after: Mapping[str, Answer]) -> None:
-    """Record the choices dropped and picked as `changed_refs`: fields create the new before deleting the old."""
+    """Record the choices dropped and picked as `changed_refs`: fields make or rename the new first."""
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     if old != new:
-        planning.changed_refs.append((old - new, new - old))
+        sent = ((field, _value(planning, field, answer)) for field, answer in after.items())
+        planning.changed_refs.append((old - new, (new - old) | _named(planning, sent)))
 
 
 def answers_steps(

@@ -284,7 +284,8 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
         if members is None or _is_predicted(group, members):
             continue
         if active is None:
-            active = _active(api)
+            # Whom the plan unarchives was not counted either.
+            active = _active(api) - {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
         if not _is_predicted(group, members & active):
             yield Problem(
                 code=CODE,
