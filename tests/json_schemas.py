@@ -1,7 +1,5 @@
 """The JSON Schemas of the documents that lmsconf writes."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """lmsconf on a pseudo-terminal, within this process: somebody types, and all that is shown is kept."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -5,8 +5,6 @@ it is a part of 720, and with the number of a commit in SIMULATION, as .ci/run s
 TESTS=0 to TESTS=59 chooses one sixtieth.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

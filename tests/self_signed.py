@@ -1,7 +1,5 @@
 """Certificates of services on this machine."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """Settling on its own: how often it looks, how long it waits, and what it makes of what it sees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event

@@ -1,7 +1,5 @@
 """Files are whole or not there, private, and never written through a link; what is no file is written into."""
 
-from __future__ import annotations
-
 import os
 import resource
 import stat

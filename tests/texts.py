@@ -1,7 +1,5 @@
 """Long texts and lists of cases, which are files in the folder `texts` beside the test."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """The guide's tables about the API, counted from what there is: `python -m tests.api.guide_tables` writes them anew."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

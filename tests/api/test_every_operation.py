@@ -1,7 +1,5 @@
 """The typed client and the sandbox, end to end: every operation once, each answer in the shape of the description."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

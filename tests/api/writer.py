@@ -4,8 +4,6 @@ One class an endpoint group, one method an operation, one more for each listing 
 every object. A test compares what is written here with what is there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A project with some runs, and folders of evidence of them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`lmsconf evidence`: what is in the folder, and that no change of it stays unnoticed."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

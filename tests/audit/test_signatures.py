@@ -1,7 +1,5 @@
 """Signed evidence, as tools that others wrote verify it: in-toto's statement and securesystemslib's DSSE."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

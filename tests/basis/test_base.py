@@ -1,7 +1,5 @@
 """`plan --base`: where each change comes from, and what a change lets go of."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Sequence

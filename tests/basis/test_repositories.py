@@ -1,7 +1,5 @@
 """`plan --base`: which repository is read, and that nothing which it holds can say what is run."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`plan --base`: settings that a change alters stand first, and cannot let a plan pass that the base's would stop."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

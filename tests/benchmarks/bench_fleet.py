@@ -5,8 +5,6 @@
 At the end, the share of the embedded service in it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -7,8 +7,6 @@ embedded sandbox computes in the same process. Counted are the changes of the sa
 computing of its runs, in user and system: on a shared machine the time on the clock says little.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

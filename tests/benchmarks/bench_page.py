@@ -5,8 +5,6 @@
 Needs Chromium. The time of the first paint is the browser's own: from the begin of loading until something is seen.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

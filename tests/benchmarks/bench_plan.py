@@ -6,8 +6,6 @@ Both are whole processes that go from files to a rendered answer: load, validate
 is installed from the package index into an environment that is thrown away.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import subprocess

@@ -7,8 +7,6 @@ The server runs in a process of its own; requests are counted in a run that is n
 is applied and its state copied for the others; that the plan finds nothing to change is checked.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import json

@@ -7,8 +7,6 @@ process. In process the sandbox computes in the same thread, so its own share is
 it, the same request by `httpx.Client`.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

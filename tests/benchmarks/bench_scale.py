@@ -7,8 +7,6 @@ There are 200,000 people, 5,000 groups of which one has half of the people, 5,00
 one process; the server is another one. A whole run takes many minutes; `--share` takes that share of everything.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

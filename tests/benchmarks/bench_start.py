@@ -7,8 +7,6 @@ than the time on the clock. Modules are compiled before, as in an installed pack
 PYTHONDONTWRITEBYTECODE.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """How things are measured: whole processes or calls, in turn, and what is told of them is the median."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

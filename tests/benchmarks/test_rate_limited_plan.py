@@ -1,7 +1,5 @@
 """A plan of the mix under a rate limit takes hardly longer than its requests, and says soon how long."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

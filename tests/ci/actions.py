@@ -1,7 +1,5 @@
 """GitHub Actions in small: jobs of the workflows, step by step as they are written, with a stand-in for GitHub."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ A container is a process here, whose working directory is the image's project: p
 folders of this machine. Keys that an engine would refuse are the business of its schema; these follow what is there.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

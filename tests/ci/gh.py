@@ -3,8 +3,6 @@
 Each request needs a permission, as there; one that the job was not given is refused. `GITHUB_STATE` names the file.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

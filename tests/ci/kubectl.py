@@ -3,8 +3,6 @@
 `KUBECTL_STATE` is a folder: in `kubectl.json` is what the cluster has, in others are its volumes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What `lmsconf fleet matrix` prints, and the recipes beside it, judged by the schemas of the engines and by rules."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What `lmsconf fleet matrix` prints, played through as the engine would: the result is that without shards."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

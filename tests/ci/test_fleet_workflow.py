@@ -1,7 +1,5 @@
 """A fleet on GitHub: the shards, the comment, and the apply on main, from the workflow as it is written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pipeline for GitLab: the scripts of its jobs run as they are written, from a merge request to drift."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

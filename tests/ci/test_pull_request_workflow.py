@@ -1,7 +1,5 @@
 """A pull request, its comment, the merge, the apply, and drift: the workflows as they are written, in order."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

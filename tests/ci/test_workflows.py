@@ -1,7 +1,5 @@
 """The workflows in examples/ci, judged as files: by their schemas, by an auditor, and by rules of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

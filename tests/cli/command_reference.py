@@ -1,7 +1,5 @@
 """The pages `commands…` of the guide, from the commands and the exit codes: `python -m tests.cli.command_reference`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

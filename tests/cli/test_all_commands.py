@@ -1,7 +1,5 @@
 """The frame of every command: exit codes, streams, formats, progress, and a help that imports no command."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import io

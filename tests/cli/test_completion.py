@@ -1,7 +1,5 @@
 """Completion in a shell: what the scripts of bash, zsh and fish are answered, by the protocol that they speak."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

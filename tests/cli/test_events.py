@@ -1,7 +1,5 @@
 """`--events FILE|-`: every event fits its schema, says what happened, and the stream never harms the run."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """`lmsconf explain`: what a key means, from the schema that manifests are checked by."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Global options stand before and after the command, and mean the same in both places."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`lmsconf init`: what it begins validates and plans at once, and nothing is ever overwritten."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

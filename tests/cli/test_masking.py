@@ -1,7 +1,5 @@
 """`--mask-people`: nobody is shown, in any format of any view, on stdout, on stderr and in files."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Long output on a terminal goes through a pager, as git's does; exit codes are those of the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Whoever waits for a service that limits the rate is told how long it takes, by every command that waits."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """Streams that are closed, full, no terminal's or no files, and runs that end between plan and first call."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

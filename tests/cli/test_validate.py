@@ -1,7 +1,5 @@
 """`lmsconf validate` tells everything at once, and needs no workspace."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A network for tests: answers by script, and what was asked of it."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

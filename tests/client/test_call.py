@@ -1,7 +1,5 @@
 """One call: what is sent, what is refused before, and what each answer means."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """A service that is gone ends a run, within two minutes and with few requests more than were wanted."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress

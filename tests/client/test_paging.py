@@ -1,7 +1,5 @@
 """Listings: read to their proven end, or said to be incomplete."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future

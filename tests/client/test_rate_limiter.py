@@ -1,7 +1,5 @@
 """One rate for all clients: none until the service says "too many", then learnt from what it answered."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading

@@ -1,7 +1,5 @@
 """Secrets are taken out of every text that leaves, and other words stay."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is tried again, and after how long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Service: every operation as a typed method, in the specification's names whatever the dialect says."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

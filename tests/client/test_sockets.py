@@ -1,7 +1,5 @@
 """What real sockets do to a request: each ends in the right error, for a read and for a write, and in time."""
 
-from __future__ import annotations
-
 import gzip
 import logging
 import socket

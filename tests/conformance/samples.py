@@ -1,7 +1,5 @@
 """A few manifest entries of every kind, and a workspace in which they can be created."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

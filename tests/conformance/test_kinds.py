@@ -1,7 +1,5 @@
 """Every kind is asked the same questions. A new kind needs only its samples."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Carrying a plan out: in which order, how many at a time, and what a failure keeps from being done."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """A plan file gives back the plan it was made from, and nothing else passes for one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Iterator

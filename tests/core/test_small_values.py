@@ -1,7 +1,5 @@
 """Small pure functions of the model, at their limits."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -3,8 +3,6 @@
 Plans are written down here, so that each differs from the next one in a single value.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage of every drift test: a project that is as declared, and a workspace to edit by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What is edited by hand, of every kind, is found as it is; and each line that is printed to keep it does so."""
 
-from __future__ import annotations
-
 import io
 import json
 import shlex

@@ -1,7 +1,5 @@
 """What was renamed by hand is never made a second time: forty ways of it, and creations that only look like it."""
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

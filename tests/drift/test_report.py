@@ -1,7 +1,5 @@
 """What counts as drift and what does not: ignore entries, unmanaged things, incomplete reads, a base, formats."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

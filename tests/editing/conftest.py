@@ -1,7 +1,5 @@
 """The workspace that manifests are edited for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The examples and pages about them: `pytest tests/examples --update-examples` rewrites what lmsconf prints there."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

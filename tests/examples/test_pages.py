@@ -3,8 +3,6 @@
 `page.py` says what comments in a page mean to these tests.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

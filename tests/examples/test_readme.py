@@ -1,7 +1,5 @@
 """The README: its two contracts, its length, and what it leads to."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`lmsconf export` and `lmsconf snapshot --redact`, as a shell runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, date, datetime

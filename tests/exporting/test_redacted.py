@@ -1,7 +1,5 @@
 """`lmsconf snapshot --redact`: nobody is told whom the manifests do not name, and plans are still made."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -1,7 +1,5 @@
 """A project with some workspaces in files of the embedded sandbox, and the command line on it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

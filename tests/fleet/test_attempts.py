@@ -1,7 +1,5 @@
 """An apply that is attempted again, where a machine without its journal may have carried out a part of the plan."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The workers of a Dask scheduler, in processes of their own, over TLS on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Workspaces that fail, hang or change while others are worked on: each is reported, and holds up no other one."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """`lmsconf fleet`: many workspaces with one command."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tables and folders of a fleet that were made by somebody else: nothing is read, written or sent elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

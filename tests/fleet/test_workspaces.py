@@ -1,7 +1,5 @@
 """Workspaces of a table, their labels, and folders of manifests on top of each other."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

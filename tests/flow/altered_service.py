@@ -1,7 +1,5 @@
 """A workspace that answers otherwise than the sandbox does, and a project's plan of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Runs every test of a project on the sandbox as lmsconf assumes the service, and a share in a second dialect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """A project in a folder with a sandbox behind it, used through the same door as the command line."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

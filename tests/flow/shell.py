@@ -1,7 +1,5 @@
 """lmsconf as a shell runs it: in a folder, with the environment that it is given and no other, and no terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`tests:` in manifests: statements about who has what, judged by `lmsconf test`, `plan` and `apply`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes whose answers never came: looked up by what they make, and never repeated blindly."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from threading import Event

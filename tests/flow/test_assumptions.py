@@ -1,7 +1,5 @@
 """What a plan rests on where the API specification is silent: in its JSON, in its views, and in the saved file."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

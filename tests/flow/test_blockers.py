@@ -1,7 +1,5 @@
 """What would stop an apply, and the settings that let more pass than the default, are seen at once in every format."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The main job as a shell sees it: documents, exit codes and their order, what a reviewed plan is bound to, signals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`replaces` and `keep` beside an assignment: a course is repeated, and nobody is without it at any moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import date
 from html import unescape

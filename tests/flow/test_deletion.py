@@ -1,7 +1,5 @@
 """Deletion is said: what stands under absent, what is owned and not declared, and what goes with its group."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import date

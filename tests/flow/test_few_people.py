@@ -1,7 +1,5 @@
 """Of many people a plan reads only those that it shows, and all of them where only all of them tell."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

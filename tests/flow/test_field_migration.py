@@ -1,7 +1,5 @@
 """A field in use is replaced by a new one: answers, conditions, then the deletion, resumed wherever it stopped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What lints tell of managers, of assignments whose audience lies within another one, and of names; and where."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

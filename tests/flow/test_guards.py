@@ -1,7 +1,5 @@
 """What stops an apply: too much taken away, likely renames and refusals, protected things; and what lets it pass."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is what: identity by name, by id and by earlier names, and what is said when that cannot be told."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Lints: manifests that are valid and probably not meant, told by `validate` and `plan` at their lines."""
 
-from __future__ import annotations
-
 import json
 from html import unescape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a known service changes along with a call: managers' rights and groups, and conditions of smart groups."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

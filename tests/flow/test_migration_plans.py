@@ -1,7 +1,5 @@
 """What a plan that migrates a field says of answers that it cannot copy, and does to smart groups that are declared."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each change is one minimal set of calls, in an order that gives first and takes last; then there is nothing to do."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

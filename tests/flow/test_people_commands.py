@@ -1,7 +1,5 @@
 """`lmsconf access` and `audience`: what a person has and why, who is in an audience, now and after the plan."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A creation beside something like it that no manifest declares: what is compared, how much, and what lets it pass."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is read of a workspace: no more than is needed and selected, the cheaper way, and never believed when cut."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping

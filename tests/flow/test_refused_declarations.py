@@ -1,7 +1,5 @@
 """Declarations: what manifests promise word for word, and each that cannot be planned, with the way out."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import datetime

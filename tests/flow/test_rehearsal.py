@@ -1,7 +1,5 @@
 """`plan --rehearse`, its receipt, `apply --require-rehearsal`, and a snapshot file as the seed of a sandbox."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """`plan --undo RUN` from the command line: what comes back, what is left alone, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping

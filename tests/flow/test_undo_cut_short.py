@@ -1,7 +1,5 @@
 """`plan --undo RUN` of a run whose process died: whichever call it was, all is as it was before the run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

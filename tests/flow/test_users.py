@@ -1,7 +1,5 @@
 """People in manifests: each change is one minimal set of calls, then an empty plan; and what must not happen."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Is anything in a text active? One judge for each format, each with a reader that is not ours."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

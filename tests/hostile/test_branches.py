@@ -5,8 +5,6 @@ it and without. A listening port that the base does not name, a program that lea
 project tell what came of it.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

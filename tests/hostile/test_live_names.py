@@ -1,7 +1,5 @@
 """Names that are live in the workspace, in every format of every view and in every command: nothing of them acts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Manifests that are meant to hurt: each is a clear error, told soon, in little memory, and without a traceback."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import socket

@@ -1,7 +1,5 @@
 """What a service can make a plan cost: it ends with a sentence, soon, and in little memory, whatever is answered."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

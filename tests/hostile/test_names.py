@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001  # letters of other scripts are what this is about
 """What others have written does no harm: long values are cut, unusable ids are not sent, saved files are private."""
 
-from __future__ import annotations
-
 import json
 import resource
 import stat

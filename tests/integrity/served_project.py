@@ -1,7 +1,5 @@
 """A project beside a served workspace: commands run in this process, and the workspace's log tells what they sent."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping

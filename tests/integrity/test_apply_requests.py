@@ -1,7 +1,5 @@
 """What plan, apply, undo and a fleet ask: what they touch, and no tries where the service is known."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter

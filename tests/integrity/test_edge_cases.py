@@ -1,7 +1,5 @@
 """Slips that no other test of whole commands would notice: one condition too many, or one too few."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A service that shows late what was done, or does not do what it accepted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A read that fails, is short, repeats or is cut never becomes a creation or a deletion, at any page of any list."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

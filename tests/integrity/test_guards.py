@@ -1,7 +1,5 @@
 """What stops an apply, sentence by sentence: counts, shares, consent, protection, and no way around them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

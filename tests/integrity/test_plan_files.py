@@ -1,7 +1,5 @@
 """A plan file that was edited anywhere is refused; signed, also when it was sealed anew by whoever edited it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from copy import deepcopy

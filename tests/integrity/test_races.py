@@ -1,7 +1,5 @@
 """Commands that only look send no request that writes, and an apply sends none over what was changed meanwhile."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout

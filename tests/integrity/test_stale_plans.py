@@ -1,7 +1,5 @@
 """A plan is refused when anything that it touches was changed by hand after it was reviewed, and nothing is sent."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping

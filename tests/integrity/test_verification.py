@@ -1,7 +1,5 @@
 """What others change while a plan is carried out, and who is in smart groups then, is told by the look that follows."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """One small project with a workspace that tells when something is about to be written to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta

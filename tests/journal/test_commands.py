@@ -1,7 +1,5 @@
 """`lmsconf apply` with its lock and journal, `lmsconf runs`, and one run at a time for each workspace of a project."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """What is kept of a run beside its journal: the plan, the report, the link to the run before it; and for how long."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

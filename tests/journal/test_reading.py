@@ -1,7 +1,5 @@
 """Whatever is left of a journal can be read, and tells nothing that was not so; what it looks like from outside."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A journal says what is about to be done before it is done, or nothing is done."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Puts a sandbox in this process before Schemathesis, which calls it by the API description and checks each answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 Every run makes the same calls. JUDGES=17 makes ten times as many from another seed, here from 17.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Final, NamedTuple
 

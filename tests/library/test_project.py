@@ -1,7 +1,5 @@
 """`lmsconf.open` from Python: as safe as the command line, and what a program needs to use it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The lock object: what it does and does not do, and two runs at once in thousands of orders of their requests."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

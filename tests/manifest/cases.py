@@ -1,7 +1,5 @@
 """Reads tables of malformed files: `=== title`, the text, `>>>`, and the exact problems, each over its hint."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Iterable, Mapping

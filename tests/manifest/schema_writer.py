@@ -4,8 +4,6 @@ fastjsonschema makes it: to compile the schemas at each start would take as long
 compares the digest of the schemas in the code with that of the schemas as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

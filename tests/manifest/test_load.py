@@ -1,7 +1,5 @@
 """A folder of manifests → declarations."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from zoneinfo import ZoneInfo

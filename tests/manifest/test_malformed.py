@@ -1,7 +1,5 @@
 """Malformed manifests: what is said of each, word by word."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of people from CSV files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """YAML text → values with positions: what plain words mean, and what strict reading refuses."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Assignments from a sheet: one for each row of a CSV file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo

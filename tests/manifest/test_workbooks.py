@@ -1,7 +1,5 @@
 """Tables in workbooks, `.xlsx` and `.ods`, wherever a CSV file may stand."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tracemalloc

@@ -1,7 +1,5 @@
 """Draws them all: the plan of the quickstart, the comment and pages about plans of acme."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 import tempfile

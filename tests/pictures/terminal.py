@@ -1,7 +1,5 @@
 """A plan in text as a terminal shows it, drawn as an SVG whose text can still be read, searched and copied."""
 
-from __future__ import annotations
-
 from typing import Final
 from xml.sax.saxutils import escape
 

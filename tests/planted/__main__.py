@@ -1,7 +1,5 @@
 """Plants the faults, one at a time: python -m tests.planted [NAME…]. Exit 1 where more than one goes unnoticed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 One run of the tests under coverage.py is kept in `build/`; lines that moved since are found again by their text.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ reach its line run (`line_coverage`). `SAMPLE=20` draws so many of each module, 
 time. Exit 1 where less than 95 % are found, or explained in survivors.md.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import sys

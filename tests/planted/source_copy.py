@@ -1,7 +1,5 @@
 """Copies of lmsconf in which something is planted, and tests that are run there."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The planted faults fit the code as it is, and some of them are planted and found; the whole list is a command."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """No test waits by sleeping or judges by seconds, which a busy machine makes more of. What has to is listed here."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

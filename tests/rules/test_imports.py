@@ -1,7 +1,5 @@
 """Who may import whom, and which module is the door to which library."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The words of the field: what terraform, kubectl and git do not write is in no message, help text or page."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """A small workspace and somebody who calls it, for every test of the sandbox."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """`lmsconf sandbox`: what its commands do to files, and what they say."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

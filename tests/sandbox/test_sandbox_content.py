@@ -1,7 +1,5 @@
 """The rules of the endpoint groups Content Catalog and Content Targeting."""
 
-from __future__ import annotations
-
 import pytest
 from texts import listed_cases
 

@@ -1,7 +1,5 @@
 """The rules of the endpoint group Custom Fields."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What every endpoint has in common: the credential, the description that requests must fit, errors, the log."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser

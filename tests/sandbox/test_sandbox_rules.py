@@ -5,8 +5,6 @@ what it shows: of an object the keys that matter, null for one that is not there
 is followed by all that it shows.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Seed files: read as they look, planted whole or not at all; and workspaces that are made up."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import struct

@@ -1,7 +1,5 @@
 """The rules of the endpoint group Users, as far as configuration reads it."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qs, urlsplit
 
 import httpx

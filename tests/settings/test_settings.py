@@ -1,7 +1,5 @@
 """Flags, environment and project file → Settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

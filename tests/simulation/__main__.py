@@ -1,7 +1,5 @@
 """Plays one schedule and prints its requests: python -m tests.simulation REFERENCE KIND CALL."""
 
-from __future__ import annotations
-
 import sys
 
 from .references import REFERENCES

@@ -1,7 +1,5 @@
 """Plays schedules and has them counted; `tests/conftest.py` tells the count at the end of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

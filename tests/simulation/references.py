@@ -3,8 +3,6 @@
 What begins with "Foreign" is named by no manifest, and no schedule may touch it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Everything that can happen to a request: whether the service carries it out, and what the caller gets to see."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every call of every reference apply, struck by every kind of mishap; every sixth by those that are like another."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the workspace holds, in names, and words that nothing which is given away may hold."""
 
-from __future__ import annotations
-
 import io
 import logging
 from collections import Counter

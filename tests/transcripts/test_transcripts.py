@@ -6,8 +6,6 @@ meanwhile: what others do before the undo of that apply: manifests to apply, or 
 `pytest tests/transcripts --update-golden` writes what follows `>>>`, and the difference is read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

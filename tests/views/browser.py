@@ -1,7 +1,5 @@
 """A real browser, driven through a pipe: what a page asks for, what it complains about, and what its script does."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

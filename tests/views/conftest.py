@@ -1,7 +1,5 @@
 """Golden files: `pytest tests/views --update-golden` rewrites them, and the difference is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

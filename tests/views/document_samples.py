@@ -3,8 +3,6 @@
 A form that is new is written into one of the JSON files by hand; `--update-golden` then renews its digest and seal.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

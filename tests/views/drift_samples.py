@@ -1,7 +1,5 @@
 """Drift reports that show every form a view must word, read back from tests/golden; and plans of any size."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Nearly two hundred mistakes of a first day with lmsconf, each as its files and the command line that is typed."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The page in a real browser. Without one on this machine these tests are skipped."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Effects on people in every view: their order, what is not known, how they shorten, and what a page never holds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

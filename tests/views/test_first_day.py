@@ -4,8 +4,6 @@ The messages are in tests/golden/first_day.txt; to write it:
 `pytest tests/views/test_first_day.py --update-golden`, without -n.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every view of every sample, as it was read and found good."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

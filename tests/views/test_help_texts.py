@@ -1,7 +1,5 @@
 """`--help` of every command: a line of use, two examples that parse, options in groups, at 80 and at 40 columns."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The page as a file: its elements fit into each other, its links lead somewhere, and it asks nobody for anything."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections import Counter

@@ -1,7 +1,5 @@
 """Markdown for a comment: what it tells first, how it shortens, and that CommonMark takes it as it is meant."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every view of what a person has and of who is in an audience, as it was read and found good."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
