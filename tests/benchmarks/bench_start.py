@@ -13,7 +13,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from measuring import LMSCONF, Run, in_turn, middle, process, tell, verdict
@@ -38,18 +38,13 @@ def main() -> None:
     tell(f"the quickstart, medians of {repeat} runs in turn")
     tell(f"  python -c pass       {middle(bare).cpu * 1000:5.0f} ms of computing")
     for (command, goal), runs in zip(GOALS.items(), ours, strict=True):
-        found = _ratio(runs, bare)
+        found = statistics.median(a.cpu / b.cpu for a, b in zip(runs, bare, strict=True))
         tell(f"  lmsconf {command:12} {middle(runs).cpu * 1000:5.0f} ms of computing")
         tell(f"  {command} : python -c pass  {found:.1f}  {verdict(found, goal)}")
 
 
 def _command(project: Path, command: str) -> Callable[[], Run]:
     return lambda: process([LMSCONF, "-C", str(project), command])
-
-
-def _ratio(ours: Sequence[Run], theirs: Sequence[Run]) -> float:
-    """The median of the ratios of computing, round by round."""
-    return statistics.median(a.cpu / b.cpu for a, b in zip(ours, theirs, strict=True))
 
 
 if __name__ == "__main__":

@@ -134,10 +134,7 @@ def test_argo_says_which_shard_is_missing(machine: Machine) -> None:
 
 
 def test_the_script_for_kubernetes(machine: Machine) -> None:
-    """It makes the volume, plans, collects, shows what the plans share, and fails as the job that collects.
-
-    A second run does not find the shards of the first.
-    """
+    """It makes the volume, plans, collects, shows what the plans share, and fails as the job that collects."""
     (machine.root / "kubectl.json").write_text(json.dumps({"project": str(machine.project), "objects": {}, "log": ""}))
     (machine.root / "bin").mkdir()
     kubectl = machine.root / "bin" / "kubectl"

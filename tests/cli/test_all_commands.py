@@ -277,10 +277,7 @@ OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lm
     ("command", "unused"), [("plan", NEVER | OF_OTHERS), ("validate", NEVER | OF_OTHERS | OF_PLANS)]
 )
 def test_the_quickstart_imports_only_what_it_uses(command: str, unused: set[str], tmp_path: Path) -> None:
-    """A plan on the embedded workspace opens no connection; checking manifests needs no plan.
-
-    Of differences deepdiff is needed, which imports much more: the manifests are applied before.
-    """
+    """A plan on the embedded workspace opens no connection; checking manifests needs no plan."""
     project = tmp_path / "quickstart"
     shutil.copytree(ROOT / "examples" / "quickstart", project, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
     _ran(project, "apply", "--auto-approve")

@@ -144,10 +144,7 @@ def ended(url: str, *, writes: bool, seconds: float = HANGS) -> ApiError:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
-    """A read is Unreachable, and of a write nobody knows: whatever the connection does.
-
-    What only goes on and on is ended by the deadline, long before it would end by itself.
-    """
+    """A read is Unreachable, and of a write nobody knows: whatever the connection does."""
     with listening(BEHAVIOURS[name]) as url:
         for writes, kind in ((False, Unreachable), (True, WriteOutcomeUnknown)):
             error = ended(url, writes=writes, seconds=SECONDS if name in ENDLESS else HANGS)

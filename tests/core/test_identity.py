@@ -222,10 +222,7 @@ def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
 
 @listed_cases("typed", "pattern")
 def test_spellings_of_an_address(typed: str, pattern: str) -> None:
-    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard.
-
-    The number of a character is read as that character; one that no character has stays as it was typed.
-    """
+    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard."""
     assert resolve_pattern(typed, []).pattern == pattern
 
 

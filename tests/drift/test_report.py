@@ -19,7 +19,6 @@ from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError
-from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox
@@ -227,7 +226,7 @@ def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) 
     world = _world(tmp_path, fill_if_empty(_RepeatingListing(), _seed(tmp_path)))
     found = world.drift(load_manifests(world.settings), reads_all=True)
     assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
-    assert _states(found) == {}
+    assert {str(one.address): one.state for one in found.findings} == {}
     assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False
 
 
@@ -282,10 +281,6 @@ def _world(root: Path, sandbox: Sandbox) -> WorkspaceReader:
     (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
     link: Connection = TransportConnection(sandbox, ApiSpec())
     return WorkspaceReader(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
-
-
-def _states(found: DriftReport) -> dict[str, DriftState]:
-    return {str(one.address): one.state for one in found.findings}
 
 
 def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:

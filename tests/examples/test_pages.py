@@ -84,11 +84,7 @@ def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) 
 @pytest.mark.sampled(gate=3)
 @followed_pages
 def test_pages_can_be_pasted_into_a_terminal(page: Path, tmp_path: Path) -> None:
-    """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.
-
-    An `sh` block is pasted whole, and nothing in it opens a pager. Of a `console` block, one command is pasted after
-    the other. Every second page meets a wide terminal.
-    """
+    """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer."""
     columns = (80, 120)[FOLLOWED.index(page) % 2]
     for number, part in enumerate(parts_of(page)):
         with cloned(part, tmp_path / str(number)) as clone, Terminal(clone, columns) as terminal:
@@ -333,8 +329,4 @@ def _assignments(entry: dict[str, object], folder: Path) -> int:
     """The number of assignments of an entry, or of the rows of its sheet."""
     if "file" in entry:
         return len((folder / str(entry["file"])).read_text(encoding="utf-8").splitlines()) - 1
-    return _contents(entry) * len(entry["assign_to"])
-
-
-def _contents(entry: dict[str, object]) -> int:
-    return len(entry["content"]) if isinstance(entry["content"], list) else 1
+    return (len(entry["content"]) if isinstance(entry["content"], list) else 1) * len(entry["assign_to"])

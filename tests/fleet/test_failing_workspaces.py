@@ -73,10 +73,7 @@ def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_each_failure_is_reported_first_and_holds_up_no_other(served: ServedFleet) -> None:
-    """A service that hangs, a refused token and a guard are the results of their workspaces; the others have theirs.
-
-    An apply does what can be done, with failures allowed, and nothing after the first wave without.
-    """
+    """A service that hangs, a refused token and a guard are the results of their workspaces; the others have theirs."""
     troubled(served)
     served.serve("canary", "ring=canary")
     code, _, err = served.run("fleet", "plan", "--out", served.out, "--processes", "2", "--time-limit", LIMIT)
@@ -333,10 +330,7 @@ class Bucket(FaultScript):
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, "25"], ids=["learnt", "--max-rate"])
 def test_processes_divide_the_rate(served: ServedFleet, limit: str | None) -> None:
-    """Eight processes plan forty workspaces of one host that accepts 30 requests a second.
-
-    With --max-rate, none is refused. Without it, each of them learns.
-    """
+    """Eight processes plan forty workspaces of one host that accepts 30 requests a second."""
     bucket = Bucket(30.0)
     service = served.serve("w00", faults=bucket)
     url = (served.root / "workspaces.csv").read_text().split(",")[-2]

@@ -223,10 +223,7 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     ],
 )
 def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
-    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines.
-
-    The error about a shard says which ones there are.
-    """
+    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
     code, _, err = fleet.run("fleet", "plan", *arguments)
     assert code == 64
     assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)

@@ -37,10 +37,7 @@ def rested_on(plan: Plan) -> dict[str, int]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", cases(Path(__file__).with_name("assumptions.txt")), ids=lambda case: case.title)
 def test_a_call_rests_on_what_it_sends(it: Project, spoken: str, case: Case) -> None:
-    """A name counts only where the body has it, and a behaviour only where it matters for the call.
-
-    An answer to a CHOICE field may be one to a TEXT field: an id and a text look alike, and an empty text clears both.
-    """
+    """A name counts only where the body has it, and a behaviour only where it matters for the call."""
     if spoken == "second":
         pytest.skip("bodies differ, so that other behaviours matter")
     assert rested_on(it.plan(case.text)).keys() == set(case.told.splitlines())

@@ -359,10 +359,7 @@ def test_paths_are_of_the_project(it: Project, command: Command) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_every_error_is_one_document(command: Command, arguments: list[str], code: int) -> None:
-    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr.
-
-    It is the problems where there was no plan, and the report of an apply that did nothing where there was one.
-    """
+    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr."""
     said = command(*arguments, "--format", "json")
     assert said.code == code
     assert said.document["format"] == ("lmsconf.apply/1" if "--expect-digest" in arguments else "lmsconf.problems/1")

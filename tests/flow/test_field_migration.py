@@ -66,11 +66,6 @@ def answer(it: Project, email: str, answers: str) -> None:
     it.write(kept)
 
 
-def migrate_only() -> str:
-    """The field alone, without any smart group."""
-    return FIELD.replace("MORE", "")
-
-
 def problems(plan: Plan, code: str) -> list[str]:
     return [problem.message for problem in plan.all_problems if problem.code == code]
 
@@ -286,7 +281,7 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
     (message,) = problems(plan, "migrate/not-copied")
     assert "the person is not in this plan (user/b@x.se)" in message
     assert [one.action for one in plan.changes if one.action is Action.DELETE] == []
-    plan = it.plan(migrate_only(), excluded=("custom_field/Department",))
+    plan = it.plan(FIELD.replace("MORE", ""), excluded=("custom_field/Department",))
     assert "custom_field/Team" not in {str(one.address) for one in plan.changes}
     plan = it.plan(WHOLE, only=("custom_field/Department",), excluded=("custom_field/Team",))
     assert [str(one.address) for one in plan.changes] == ["custom_field/Department"]
@@ -310,10 +305,7 @@ def test_conditions_without_a_counterpart_are_not_offered_what_is_written_alread
 
 @pytest.mark.parametrize("named", ["Department", "Team"])
 def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: str) -> None:
-    """The old field and the people are part of the selection, and so are conditions that no manifest declares.
-
-    Of a person only the answer is planned; smart groups that the manifests declare are named, to be selected too.
-    """
+    """The old field and the people are part of the selection, and so are conditions that no manifest declares."""
     it = project(tmp_path)
     more = "users: [{email: a@x.se, first_name: Ada}]\n"
     only = (f"custom_field/{named}",)

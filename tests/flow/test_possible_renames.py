@@ -36,10 +36,6 @@ def members(number: int) -> str:
     return f"[{CROWD[first]}, {CROWD[(first + 1 + number // len(CROWD)) % len(CROWD)]}]"
 
 
-def hints(plan: Plan) -> str:
-    return " ".join(str(one.hint) for one in plan.all_problems)
-
-
 def recreates(plan: Plan) -> int:
     return next(guard.total for guard in plan.guards if guard.name == "recreates")
 
@@ -57,7 +53,7 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
     (problem,) = [one for one in plan.all_problems if one.code == POSSIBLE]
     assert "beside group/A, group/B and group/B, with the same members" in problem.message
     for line in ('previously: ["A"]', *(f'id: {{"sandbox": "{id}"}}' for id in ids)):
-        assert line in hints(plan)
+        assert line in " ".join(str(one.hint) for one in plan.all_problems)
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 

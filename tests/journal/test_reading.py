@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -45,22 +44,14 @@ def test_torn_at_every_byte(journal: bytes) -> None:
 
 
 def test_flipped_bits(journal: bytes) -> None:
-    """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted.
-
-    Every day plays a quarter of them.
-    """
+    """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted."""
     whole = parse_journal("run", journal)
-    for place, bit in of_today(_bits(journal), 4):
+    for place, bit in of_today(((place, place % 8) for place in range(len(journal))), 4):
         changed = bytearray(journal)
         changed[place] ^= 1 << bit
         run = parse_journal("run", bytes(changed))
         assert _weaker(run, whole), (place, bit)
         assert run.damaged or run == whole, (place, bit)
-
-
-def _bits(journal: bytes) -> Iterator[tuple[int, int]]:
-    """One bit of every byte, each time another."""
-    return ((place, place % 8) for place in range(len(journal)))
 
 
 def _weaker(run: RecordedRun, whole: RecordedRun) -> bool:

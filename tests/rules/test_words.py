@@ -204,10 +204,7 @@ def test_the_guide_has_the_test_line_of_the_readme() -> None:
 
 @pytest.mark.parametrize("topic", guide_topics())
 def test_pages_of_the_guide_have_one_shape(topic: str) -> None:
-    """A title, what the page is for in a sentence that the list of topics has room for, at the end links to others.
-
-    No page is longer than 250 lines.
-    """
+    """A title, what the page is for in a sentence that the list of topics has room for, at the end links to others."""
     page = re.sub(r"^<!-- .* -->\n", "", read_guide_page(topic), flags=re.MULTILINE)
     assert page.count("\n") <= 250
     title, purpose, *_, last = page.strip().split("\n\n")

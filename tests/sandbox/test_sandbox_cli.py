@@ -113,10 +113,7 @@ def test_wrong_commands_do_nothing(lmsconf, tmp_path, arguments, code):
 
 
 def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
-    """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted.
-
-    The token is a new one each time; that of the environment, which may be that of a real workspace, is not taken.
-    """
+    """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted."""
     program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
     options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--log", "log.jsonl"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}

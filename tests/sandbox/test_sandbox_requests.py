@@ -381,10 +381,7 @@ def test_the_page_is_for_this_machine(api, page_served):
 @pytest.mark.parametrize("path", ["/", "/groups", "/users", "/nowhere"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_every_route_is_for_this_machine(api, page_served, method, path):
-    """A request under another name, at another port or with two names is answered by nothing, token or not.
-
-    So a site whose name leads here cannot use the workspace through the browser of somebody who runs a sandbox.
-    """
+    """A request under another name, at another port or with two names is answered by nothing, token or not."""
     port = urlsplit(page_served).port
     others = (f"evil.example:{port}", "localhost", "127.0.0.1:1", f"127.0.0.1.evil.example:{port}", "")
     for host in (*others, f"localhost:{port}, evil.example"):

@@ -163,11 +163,7 @@ class _Play:
             for twin in found:
                 delete_idle(repository, twin)
         self.stopped = self.stopped or bool(found)
-        return tuple(twin for twin in found if not any(_names(text, twin) for text in self.said))
-
-
-def _names(text: str, twin: Duplicate) -> bool:
-    return all(id in text for id in twin.ids)
+        return tuple(twin for twin in found if not any(all(id in text for id in twin.ids) for text in self.said))
 
 
 def play(

@@ -109,8 +109,5 @@ NARROW = text_of(__file__, "help_texts_narrow.txt")
 
 
 def test_a_page_fits_its_terminal() -> None:
-    """Prose and cells are wrapped at blanks, lists hang, comments, pictures and marks of Markdown are left out.
-
-    Links to topics show their command, and code stays as it is.
-    """
+    """Prose and cells are wrapped at blanks, lists hang, comments, pictures and marks of Markdown are left out."""
     assert guide_page_text(PAGE, 40) == NARROW
