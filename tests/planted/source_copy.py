@@ -54,6 +54,7 @@ class Fault:
         return texts
 
 
+@cache
 def _meaning(text: str) -> list[str]:
     """The syntax trees of a module's statements."""
     lines, begin, found = text.splitlines(keepends=True), 0, []
