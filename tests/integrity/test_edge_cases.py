@@ -1,6 +1,6 @@
 """Slips that no other test of whole commands would notice: one condition too many, or one too few."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -78,17 +78,25 @@ def test_what_is_not_protected_can_be_renamed_beside_what_is(stage: ServedProjec
         assert (ran.code, ran.writes) == (4, []), ran.err
 
 
-class StatusOnlyTransport(httpx.BaseTransport):
-    """A workspace that answers some operations with a status and nothing else, and does not do them."""
+class AnsweringTransport(httpx.BaseTransport):
+    """A workspace that answers some requests otherwise: `answer` gives None for those that the sandbox answers."""
 
-    def __init__(self, sandbox: Sandbox, answers: Mapping[str, int]) -> None:
-        self.sandbox, self.answers = sandbox, answers
+    def __init__(self, sandbox: Sandbox, answer: Callable[[httpx.Request], httpx.Response | None]) -> None:
+        self.sandbox, self.answer = sandbox, answer
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.spec.match_route(request.method, request.url.path) or (None, {})
-        if operation is not None and operation.id in self.answers:
-            return httpx.Response(self.answers[operation.id], json={})
-        return self.sandbox.handle_request(request)
+        return self.answer(request) or self.sandbox.handle_request(request)
+
+
+def status_only(sandbox: Sandbox, answers: Mapping[str, int]) -> AnsweringTransport:
+    """A workspace that answers some operations with a status and nothing else, and does not do them."""
+
+    def answer(request: httpx.Request) -> httpx.Response | None:
+        operation, _ = sandbox.spec.match_route(request.method, request.url.path) or (None, {})
+        status = answers.get(operation.id) if operation else None
+        return httpx.Response(status, json={}) if status else None
+
+    return AnsweringTransport(sandbox, answer)
 
 
 WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
@@ -98,7 +106,7 @@ def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
         workspace = WorkspaceReader(
-            settings=settings, connection=TransportConnection(StatusOnlyTransport(sandbox, answers), sandbox.spec)
+            settings=settings, connection=TransportConnection(status_only(sandbox, answers), sandbox.spec)
         )
         return execute(workspace, workspace.plan(load_manifests(settings), settings.policy), meta={})
 
@@ -121,7 +129,7 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
         policy = replace(settings.policy, guards=GuardLimits().with_limits({"removals": None}))
         workspace = WorkspaceReader(
             settings=settings,
-            connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
+            connection=TransportConnection(status_only(sandbox, {operation: status}), sandbox.spec),
         )
         report = execute(workspace, workspace.plan(load_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
@@ -129,23 +137,18 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
     assert outcome.status is (CallStatus.DONE if is_done else CallStatus.FAILED)
 
 
-class UnmanagingTransport(httpx.BaseTransport):
-    """A workspace where somebody manages no group any more by the time that they are removed as a manager."""
-
-    def __init__(self, sandbox: Sandbox, status: int) -> None:
-        self.sandbox, self.status = sandbox, status
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = self.sandbox.handle_request(request)
-        removes = request.method == "DELETE" and "/managers/" in request.url.path
-        return httpx.Response(self.status, json={"error": "nobody of that id is in the list"}) if removes else answer
-
-
 @pytest.mark.parametrize("status", [400, 404, 409, 422])
 def test_a_removal_of_somebody_who_is_not_there_is_done(tmp_path: Path, status: int) -> None:
     """Whatever the status of the refusal: the list is read, and does not have the person."""
     with project(tmp_path, "groups: [{name: A, managers: []}]") as (settings, sandbox):
-        connection = TransportConnection(UnmanagingTransport(sandbox, status), sandbox.spec)
+
+        def removed_before(request: httpx.Request) -> httpx.Response | None:
+            if request.method != "DELETE" or "/managers/" not in request.url.path:
+                return None
+            sandbox.handle_request(request)
+            return httpx.Response(status, json={"error": "nobody of that id is in the list"})
+
+        connection = TransportConnection(AnsweringTransport(sandbox, removed_before), sandbox.spec)
         workspace = WorkspaceReader(settings=settings, connection=connection)
         policy = replace(settings.policy, guards=GuardLimits().with_limits({"removals": None}))
         report = execute(workspace, workspace.plan(load_manifests(settings), policy), meta={})
@@ -221,18 +224,6 @@ def test_they_are_told_beside_a_call_that_failed(tmp_path: Path) -> None:
     assert [(one.code, one.address) for one in report.problems] == [("apply/no-effect", "group/E")]
 
 
-class EmptyObjectTransport(httpx.BaseTransport):
-    """A workspace that answers one path with an object in which nothing stands."""
-
-    def __init__(self, sandbox: Sandbox, ends: str) -> None:
-        self.sandbox, self.ends = sandbox, ends
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith(self.ends):
-            return httpx.Response(200, json={})
-        return self.sandbox.handle_request(request)
-
-
 @pytest.mark.parametrize("ends", ["/members", "/managers"])
 def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: str) -> None:
     """Nobody would be taken out, and everybody put in once more: the answer is refused, and there is no plan."""
@@ -241,7 +232,10 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
 
         def plan(ends: str) -> Plan:
             # Pages of one make it cheaper to ask the group than everybody.
-            link = TransportConnection(EmptyObjectTransport(sandbox, ends), ApiSpec({"paging.limit": 1}))
+            empty = AnsweringTransport(
+                sandbox, lambda request: httpx.Response(200, json={}) if request.url.path.endswith(ends) else None
+            )
+            link = TransportConnection(empty, ApiSpec({"paging.limit": 1}))
             workspace = WorkspaceReader(settings=settings, connection=link)
             return workspace.plan(load_manifests(settings), settings.policy)
 
