@@ -1,6 +1,7 @@
 """A small workspace and somebody who calls it, for every test of the sandbox."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -83,11 +85,6 @@ class Clock:
     def __call__(self) -> float:
         return self.now / 1000
 
-    def move(self, *, days: int = 0) -> int:
-        """The time after that many days have gone by."""
-        self.now += days * DAY
-        return self.now
-
 
 DAY = 86_400_000
 Open = Callable[..., Caller]
@@ -95,7 +92,7 @@ Open = Callable[..., Caller]
 
 @pytest.fixture
 def open_workspace() -> Iterator[Open]:
-    """Opens a seeded workspace in memory; `dialect`, `faults`, `clock` and more of a seed may be said."""
+    """Opens a seeded workspace in memory; `dialect`, `faults`, `clock`, more of a seed or a seed's file may be said."""
     opened: list[Caller] = []
 
     def open(
@@ -103,10 +100,14 @@ def open_workspace() -> Iterator[Open]:
         faults: FaultScript | None = None,
         clock: Callable[[], float] = lambda: NOW,
         more: Mapping[str, object] | None = None,
+        seed: str | None = None,
     ) -> Caller:
+        file = Path(__file__).parent / "texts" / seed if seed else None
         sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
-        with sandbox.store.write_transaction() as repository:
-            fill_workspace(repository, {**SEED, **(more or {})}, spec=sandbox.spec)
+        fill_if_empty(sandbox, file)
+        if file is None:
+            with sandbox.store.write_transaction() as repository:
+                fill_workspace(repository, {**SEED, **(more or {})}, spec=sandbox.spec)
         opened.append(Caller(sandbox))
         return opened[-1]
 
@@ -118,14 +119,8 @@ def open_workspace() -> Iterator[Open]:
 
 @pytest.fixture
 def clock() -> Clock:
-    """The clock of `timed`."""
+    """The clock of a workspace whose time moves."""
     return Clock()
-
-
-@pytest.fixture
-def timed(open_workspace: Open, clock: Clock) -> Caller:
-    """A caller of the seeded workspace, whose time is `clock`."""
-    return open_workspace(clock=clock)
 
 
 @pytest.fixture

@@ -10,18 +10,6 @@ from lmsconf.sandbox.handlers import CHOICES
 
 from .test_sandbox_rules import rules
 
-
-def test_ten_fields_at_most(api):
-    """A workspace has at most ten custom fields; the eleventh is refused, and the refusal says so."""
-    for number in range(7):
-        api.ok("POST", "/custom-fields", {"name": f"Field {number}", "type": "TEXT"})
-    assert api.no("POST", "/custom-fields", {"name": "One more", "type": "TEXT"}) == (
-        400,
-        "a workspace can have at most 10 custom fields, and it has 10",
-    )
-    assert len(api.ok("GET", "/custom-fields")["customFields"]) == 10
-
-
 # The rules of answers to custom fields, and of the smart groups that follow from them.
 
 
@@ -40,88 +28,6 @@ def answers(api) -> dict[str, object]:
 
 
 KEY = "users.update-custom-field-choice"
-
-
-@pytest.mark.parametrize(
-    ("dialect", "cleared", "refused"),
-    [
-        (
-            {},
-            {SKILLS: [], BADGE: "", DEPARTMENT: ""},
-            [{SKILLS: None}, {BADGE: None}, {DEPARTMENT: None}],
-        ),
-        (
-            {f"{KEY}.clear-choice": "null", f"{KEY}.clear-multi-select": "null", f"{KEY}.clear-text": "null"},
-            {SKILLS: None, BADGE: None, DEPARTMENT: None},
-            [{SKILLS: []}, {BADGE: ""}, {DEPARTMENT: ""}, {DEPARTMENT: []}],
-        ),
-        ({f"{KEY}.clear-choice": "list"}, {SKILLS: [], BADGE: "", DEPARTMENT: []}, [{DEPARTMENT: ""}]),
-        (
-            {f"{KEY}.clear-{type}": "object" for type in ("choice", "multi-select", "text")},
-            {SKILLS: {"choiceIds": []}, BADGE: {"text": ""}, DEPARTMENT: {"choiceId": ""}},
-            [
-                {SKILLS: []},
-                {BADGE: ""},
-                {DEPARTMENT: ""},
-                {DEPARTMENT: {"choiceId": None}},
-                {BADGE: {"value": ""}},
-            ],
-        ),
-        (
-            {f"{KEY}.clear-choice": "object-null", f"{KEY}.value": "object-list"},
-            {SKILLS: [], BADGE: "", DEPARTMENT: {"choiceIds": None}},
-            [
-                {DEPARTMENT: {"choiceIds": []}},
-                {DEPARTMENT: {}},
-                {DEPARTMENT: {"choiceId": None}},
-            ],
-        ),
-        (
-            {f"{KEY}.clear-text": "omit", f"{KEY}.omitted": "clear"},
-            {SKILLS: [], DEPARTMENT: ""},
-            [{BADGE: ""}, {BADGE: None}, {BADGE: []}],
-        ),
-        (
-            {f"{KEY}.value": "list"},
-            {SKILLS: [], BADGE: "", DEPARTMENT: []},
-            [{DEPARTMENT: ""}, {DEPARTMENT: None}],
-        ),
-    ],
-    ids=["assumed", "null", "list", "object", "object with null", "left out", "one choice is a list"],
-)
-def test_an_answer_is_cleared_as_the_dialect_says(open_workspace, dialect, cleared, refused):
-    """Nothing is an answer any more; another way to say nothing is 400, and the answers stay."""
-    api = open_workspace(dialect)
-    api.ok("POST", PATH, {SKILLS: [SQL], BADGE: "B-2"})
-    before = answers(api)
-    for body in refused:
-        assert api.no("POST", PATH, body)[0] == 400
-    assert answers(api) == before
-    api.ok("POST", PATH, cleared)
-    assert answers(api) == {}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"f-9": SALES},
-        {DEPARTMENT: "ch-9"},
-        {DEPARTMENT: PYTHON},
-        {DEPARTMENT: [SALES]},
-        {SKILLS: SQL},
-        {SKILLS: [SQL, SALES]},
-        {SKILLS: [1]},
-        {BADGE: ["B-2"]},
-        {BADGE: None},
-        {DEPARTMENT: {"a": SALES}},
-        {"customFields": {DEPARTMENT: SALES}},
-    ],
-)
-def test_an_answer_fits_its_field(api, body):
-    """Keys are fields, and values what these can hold: anything else is 400, and nothing of the request is done."""
-    before = answers(api)
-    assert api.no("POST", PATH, {BADGE: "new"} | body)[0] == 400
-    assert answers(api) == before
 
 
 FORMS = {
@@ -222,24 +128,6 @@ def test_both_views_of_membership_agree(api):
     }
     assert by_group == by_person
     assert len(by_group) == 6
-
-
-@pytest.mark.parametrize(
-    ("conditions", "message"),
-    [
-        ([], "body.conditions must contain at least 1 items"),
-        ([condition("f-9", SALES)], "conditions[0]: there is no custom field 'f-9'"),
-        ([condition("f-1", SALES), condition("f-1", PYTHON)], "conditions[1]: custom field 'f-1' has no choice 'ch-4'"),
-        ([condition("f-1")], "body.conditions[0] must contain at least one of choiceIds, systemCondition"),
-        ([condition("f-3", SALES)], "conditions[0]: custom field 'f-3' has no choice 'ch-1'"),
-    ],
-)
-def test_conditions_fit_the_fields(api, conditions, message):
-    """Conditions, at least one, are checked against the fields when a group is made and when they are replaced."""
-    assert api.no("POST", "/smart-groups", {"name": "New", "conditions": conditions}) == (400, message)
-    assert api.no("POST", "/smart-groups/sg-1/replace-conditions", {"conditions": conditions}) == (400, message)
-    assert api.ok("GET", "/smart-groups/sg-1")["conditions"] == [condition("f-1", SALES)]
-    assert len(api.ok("GET", "/smart-groups")["smartGroups"]) == 1
 
 
 # The rules, defaults and limits that the specification states, each with the test of this folder that shows it.

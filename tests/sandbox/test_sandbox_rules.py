@@ -2,7 +2,7 @@
 
 `METHOD path body` is a request; the indented line below says of the response its status, where it is not a success, and
 what it shows: of an object the keys that matter, null for one that is not there, or the message of an error. `exactly`
-is followed by all that it shows.
+is followed by all that it shows. `more` is more of the seed, or its file in `texts`; `seed` a file in place of it.
 """
 
 import json
@@ -18,10 +18,10 @@ from texts import text_of
 
 from lmsconf.sandbox.faults import FaultScript, parse_faults
 
-from .conftest import Clock, Open
+from .conftest import DAY, Clock, Open
 
 RULES = Path(__file__).with_name("rules.txt")
-SETTING = re.compile(r"(chosen|dialect|faults|more|for \w+): (.*)\n")
+SETTING = re.compile(r"(chosen|dialect|faults|more|seed|for \w+): (.*)\n")
 
 
 class Rule(NamedTuple):
@@ -47,15 +47,18 @@ def rules() -> Iterator[Rule]:
 @pytest.mark.parametrize("rule", [pytest.param(one, id=one.title) for one in rules()])
 def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: Path, rule: Rule) -> None:
     """Each request is answered as the rule says, and all others succeed."""
-    more = yaml.safe_load(text_of(__file__, rule.settings["more"])) if "more" in rule.settings else None
+    more, seed = rule.settings.get("more", "{}"), rule.settings.get("seed")
+    more = yaml.safe_load(more if more.startswith("{") else text_of(__file__, more))
     faults = None
     if "faults" in rule.settings:
         (tmp_path / "faults.yaml").write_text(rule.settings["faults"], encoding="utf-8")
         faults = FaultScript(*parse_faults(tmp_path / "faults.yaml"))
-    api = open_workspace(yaml.safe_load(rule.settings.get("dialect", "{}")), clock=clock, faults=faults, more=more)
+    dialect = yaml.safe_load(rule.settings.get("dialect", "{}"))
+    api = open_workspace(dialect, clock=clock, faults=faults, more=more, seed=seed)
     for line, following in zip(rule.lines, [*rule.lines[1:], ""], strict=True):
         if line.startswith("after "):
-            clock.move(days=int(line.split()[1]))
+            _, number, unit = line.split()
+            clock.now += int(number) * (1 if unit == "ms" else DAY)
         elif not line.startswith("  "):
             method, path, *body = line.split(" ", 2)
             response = api.call(method, path, *map(json.loads, body))

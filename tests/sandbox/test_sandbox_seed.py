@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 from manifest.cases import cases
-from texts import text_of
 
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.sandbox.seed import dump_seed
@@ -21,17 +20,6 @@ from lmsconf.workspace.fill_sandbox import fill_workspace, load_seed
 
 from .conftest import Caller
 
-WORKSPACE = text_of(__file__, "sandbox_seed_workspace.yaml")
-
-
-@pytest.fixture
-def planted(tmp_path):
-    """The workspace above."""
-    (tmp_path / "seed.yaml").write_text(WORKSPACE, encoding="utf-8")
-    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
-    yield Caller(sandbox)
-    sandbox.close_workspace()
-
 
 def problems(values: object) -> list[str]:
     """What is wrong with a seed, once it is seen that nothing of it was planted."""
@@ -42,84 +30,6 @@ def problems(values: object) -> list[str]:
         assert repository.is_empty()
     assert {str(problem.source) for problem in found.value.problems} == {"seed.yaml"}
     return [problem.message for problem in found.value.problems]
-
-
-def test_people_and_answers_are_planted(planted):
-    """Scalars are the texts they look like (NO, a date); ids that are given are kept; e-mails match without case."""
-    anna, bo = planted.ok("GET", "/users")["users"]
-    assert (anna["userId"], bo["userId"]) == ("u-7", "u-1")
-    assert (anna["email"], anna["firstName"], anna["lastName"]) == ("Anna.Berg@acme.example", "Anna", "")
-    assert anna["customFields"] == {
-        "Country": {"choices": [{"choiceId": "ch-2", "name": "NO"}]},
-        "Since": {"text": "2026-01-05"},
-        "Skills": {"choices": [{"choiceId": "ch-4", "name": "SQL"}]},
-    }
-    assert "archivedAt" in bo
-    assert planted.ok("GET", "/users/u-1")["manager"] is True
-
-
-def test_fields_and_groups_are_planted(planted):
-    """Fields keep what is said of them; groups have their people; smart groups their conditions."""
-    field = planted.ok("GET", "/custom-fields")["customFields"][0]
-    assert (field["description"], field["isHidden"], field["isOptional"]) == ("Where", True, False)
-    assert "isLocked" not in field
-    assert planted.ok("GET", "/groups/g-1/members") == {"userIds": ["u-7"]}
-    assert planted.ok("GET", "/groups/g-1/managers") == {"userIds": ["u-1"]}
-    assert planted.ok("GET", "/smart-groups/sg-1", includeMembers="true") == {
-        "smartGroupId": "sg-1",
-        "name": "Nordics",
-        "conditions": [
-            {"customFieldId": "f-1", "choiceIds": ["ch-2", "ch-1"]},
-            {"customFieldId": "f-2", "choiceIds": [], "systemCondition": "IS_ANY"},
-        ],
-        "managers": ["u-7"],
-        "members": ["u-7"],
-    }
-
-
-def test_content_and_targets_are_planted(planted):
-    """Content has its id, type and price; one entry assigns it to several audiences."""
-    content = planted.ok("GET", "/content/c-42")
-    assert (content["contentType"], content["price"], content["description"]) == ("PROGRAM", 490, "Yes")
-    targets = planted.ok("GET", "/content/targets", contentId="c-42")["targets"]
-    assert [one["targetId"] for one in targets] == ["EVERYONE", "lead", "sg-1", "u-1"]
-    assert {(one["mandatory"], one["startTime"]) for one in targets} == {(True, "2026-01-04T23:00:00Z")}
-
-
-MORE = text_of(__file__, "sandbox_seed_more.yaml")
-
-
-@pytest.fixture
-def lived_in(tmp_path):
-    """A workspace in which something happened."""
-    (tmp_path / "seed.yaml").write_text(MORE, encoding="utf-8")
-    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
-    yield Caller(sandbox)
-    sandbox.close_workspace()
-
-
-def test_all_about_a_person_is_planted(lived_in):
-    """A person may have a language, metadata, applications, an archive date and order details."""
-    anna = lived_in.ok("GET", "/users/u-1")
-    said = {"language": "sv", "metadata": {"employeeId": "007"}, "customArchiveDate": 1_893_456_000_000}
-    assert anna == anna | said | {"applicationIds": ["create", "learn"]}
-    details = lived_in.ok("GET", "/users/u-1/order-details")
-    assert details == details | {"companyName": "Acme", "address": {"city": "Oslo"}}
-    assert details["companyPayment"] is details["disablePayment"] is True
-    assert len(lived_in.ok("GET", "/users/u-2")["applicationIds"]) == 5
-
-
-def test_what_people_did_is_planted(lived_in):
-    """Participations have their events, or one that says where they stand; certificates keep their ids."""
-    (event,) = lived_in.ok("GET", "/analyse/event-logs/content/c-1/user/u-1")
-    assert (event["status"], event["timestamp"]) == ("APPROVED", "2025-02-01T00:00:00Z")
-    (event,) = lived_in.ok("GET", "/analyse/event-logs/content/c-3/user/u-1")
-    assert (event["revisionNumber"], event["mandatory"], event["manually"]) == (3, True, True)
-    rows = lived_in.ok("POST", "/analyse/results", {"options": {"orderBy": "contentId", "order": "ASC"}})["list"]
-    assert [(one["state"], one["percentageProgress"]) for one in rows] == [("APPROVED", 100), ("IN_PROGRESS", 30)]
-    (one,) = lived_in.ok("GET", "/users/u-1/certificates")["certificates"]
-    assert (one["certificateId"], one["expiredNotificationEnabled"]) == ("x-1", True)
-    assert lived_in.ok("GET", "/content/c-2")["partOfPrograms"] == ["c-3"]
 
 
 PERSON = {"email": "anna@acme.example"}
