@@ -56,11 +56,17 @@ def errors(found: ProblemsFound) -> set[str]:
     return {problem.code for problem in found.problems if problem.is_error}
 
 
-def test_planning_reads_and_does_not_write(tmp_path: Path) -> None:
-    """Whatever is planned, the workspace sees no writing request."""
-    it = project(tmp_path)
-    it.plan("groups: [{name: New, members: [p001@acme.example]}]\nabsent: {groups: [Old], custom_fields: [E]}")
+@listed_cases("options", "manifests", "requests", "calls")
+def test_what_a_plan_requests(
+    tmp_path: Path, options: str, manifests: str, requests: dict[str, int], calls: list[str] | None
+) -> None:
+    """The requests that are named, so often, and none that writes; and the paths of the calls that it then plans."""
+    it = project(tmp_path, {"pages": PAGES, "replacing": REPLACING}.get(options, ""))
+    only = (options,) if options.startswith("group/") else ()
+    plan = it.plan(manifests, only=only, effects=not only)
+    assert {name: asked(it).total() if name == "in all" else asked(it)[name] for name in requests} == requests
     assert not [call for call in it.calls if call.writes]
+    assert calls is None or [call.path for call in plan.calls] == calls
 
 
 LONG = "Nordics " * 60
@@ -105,70 +111,6 @@ def test_the_length_of_answers_stops_no_plan(tmp_path: Path) -> None:
     assert len(plan.changes) == 1
 
 
-def test_fields_alone_need_no_groups_and_no_people(tmp_path: Path) -> None:
-    """Fields that stay as they are need the listings only; the number of people is one small request."""
-    it = project(tmp_path)
-    it.plan("custom_fields: [{name: D, type: CHOICE}]")
-    assert asked(it) == {"custom-fields.list": 1, "smart-groups.list": 2, "users.list": 1}
-
-
-def test_a_changed_field_needs_every_smart_group(tmp_path: Path) -> None:
-    """Any of them may name it, also those that no manifest mentions."""
-    it = project(tmp_path)
-    it.plan("custom_fields: [{name: D, hidden: true}]")
-    assert asked(it)["smart-groups.get"] == 2
-
-
-def test_only_declared_smart_groups_are_looked_into(tmp_path: Path) -> None:
-    """One declared smart group is one detail, and no manual group is read."""
-    it = project(tmp_path)
-    it.plan("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]")
-    assert asked(it)["smart-groups.get"] == 1
-    assert asked(it)["manual-groups.list"] == asked(it)["content.list"] == 0
-    it = project(tmp_path, PAGES)
-    it.plan("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]")
-    assert asked(it)["users.list"] == 1
-
-
-def test_only_declared_groups_are_looked_into(tmp_path: Path) -> None:
-    """One group is one request for its members and one for its managers, where that is cheaper."""
-    it = project(tmp_path, PAGES)
-    it.plan("groups: [{name: A, members: [p000@acme.example]}]")
-    assert asked(it) == {
-        "manual-groups.list": 2,
-        "manual-groups.members": 1,
-        "manual-groups.managers": 1,
-        "users.list": 2,
-    }
-
-
-def test_a_group_of_which_only_the_name_is_said_is_not_looked_into(tmp_path: Path) -> None:
-    """Neither its people nor anybody's e-mail decides anything."""
-    it = project(tmp_path, PAGES)
-    it.plan("groups: [{name: A}]")
-    assert asked(it) == {"manual-groups.list": 2, "users.list": 1}
-    plan = it.plan("groups: [{name: Aa, previously: [A]}]")
-    assert asked(it)["users.list"] == 1
-    assert [call.operation for call in plan.calls] == ["manual-groups.rename"]
-
-
-def test_memberships_are_read_the_cheaper_way(tmp_path: Path) -> None:
-    """Two pages of everybody are fewer requests than two for each of three groups."""
-    it = project(tmp_path, PAGES)
-    plan = it.plan("groups: [{name: A, members: []}, {name: B, members: []}, {name: C, members: []}]")
-    assert asked(it)["users.extended-info"] == 2
-    assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
-    assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
-
-
-def test_lists_that_calls_replace_are_read_group_by_group(tmp_path: Path) -> None:
-    """The listing of everybody may lack archived people, who would be taken out of a list that a call replaces."""
-    it = project(tmp_path, REPLACING)
-    it.plan("groups: [{name: A, members: []}, {name: B, members: []}, {name: C, members: []}]")
-    assert asked(it)["users.extended-info"] == 0
-    assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 3
-
-
 @pytest.mark.parametrize(("groups", "pages"), [("AB", 0), ("ABC", 2)])
 def test_who_gets_content_is_read_the_cheaper_way(tmp_path: Path, groups: str, pages: int) -> None:
     """For effects, two pages of everybody are fewer requests than the members of three groups, and not of two."""
@@ -209,24 +151,6 @@ def test_an_archived_member_whom_no_list_has_is_no_change(tmp_path: Path) -> Non
         refuse_stale_plan(workspace, plan)
 
 
-def test_assignments_are_read_of_declared_content_only(tmp_path: Path) -> None:
-    """One request for each content that a manifest names."""
-    it = project(tmp_path)
-    it.plan("content_targets: [{content: K, assign_to: [everyone]}]")
-    assert asked(it)["content-targets.list"] == 1
-    assert asked(it)["manual-groups.members"] == asked(it)["smart-groups.get"] == 0
-
-
-def test_the_whole_catalogue_is_read_when_a_group_goes(tmp_path: Path) -> None:
-    """And not for an entry under absent that has nothing to delete."""
-    it = project(tmp_path)
-    plan = it.plan("absent: {groups: [Old]}")
-    assert asked(it)["content-targets.list"] == 3
-    assert len(plan.changes) == 3
-    it.plan("absent: {groups: [Gone]}")
-    assert asked(it)["content-targets.list"] == 0
-
-
 def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(tmp_path: Path) -> None:
     """Neither its people nor the assignments of the whole catalogue: nothing is deleted from a list with a gap."""
     it = project(tmp_path)
@@ -236,19 +160,6 @@ def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(
         )
     assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
     assert asked(it)["content-targets.list"] == 0
-
-
-def test_only_reads_what_the_part_needs(tmp_path: Path) -> None:
-    """With --only, what is not part of the plan is not read."""
-    it = project(tmp_path)
-    it.plan(
-        "groups: [{name: A, members: []}, {name: B, members: []}]\n"
-        "content_targets: [{content: K, assign_to: [everyone]}]\n",
-        only=("group/A",),
-        effects=False,
-    )
-    assert asked(it)["manual-groups.members"] == 1
-    assert asked(it)["content.list"] == asked(it)["content-targets.list"] == 0
 
 
 def test_a_problem_of_the_part_is_told_although_another_part_has_it_too(tmp_path: Path) -> None:
