@@ -121,7 +121,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         return now is WriteStatus.DONE
 
     def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
-        """Return a fresh plan of the resource, the first without the call, or the last; None if none can be made.
+        """Return a fresh plan of the resource, the first without the call, or the last; None if there is none.
 
         Raises WrongAssumption if the call has made a second one beside it.
         """
@@ -132,8 +132,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
             except LmsconfError as error:
                 twice = _live_twice(error, sent.call.address)
                 if twice and sent.call.address.kind == CONTENT_TARGET:
-                    values = {ON_EXISTING: "recreate"}
-                    raise WrongAssumption(f"the service made another one: {twice.message}", values=values) from error
+                    message = f"the service made another one: {twice.message}"
+                    raise WrongAssumption(message, values={ON_EXISTING: "recreate"}) from error
                 continue
             if not is_left(fresh, sent, ids):
                 break
@@ -186,7 +186,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
 def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     """Return the problem that a resource is live twice, if a plan failed of it."""
-    return next((one for one in error.problems if one.code == LIVE_TWICE and one.address == str(address)), None)
+    twice = (one for one in error.problems if (one.code, one.address) == (LIVE_TWICE, str(address)))
+    return next(twice, None)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:

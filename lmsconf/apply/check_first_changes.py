@@ -48,7 +48,7 @@ LISTS: Final = {
 
 
 def key_of_list(key: str, operation: str) -> str:
-    """Return the name by which a journal has a key that a call of an operation has shown: one list, or all calls."""
+    """Return the name by which a journal has a key that a call of an operation has shown."""
     return f"{key} {operation}" if key == ADD_MODE else key
 
 

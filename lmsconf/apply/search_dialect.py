@@ -311,10 +311,10 @@ class ValueSearch:
         return call.operation == self._sent.call.operation
 
     def _names_nobody(self, call: Call) -> bool:
-        """Whether the rewritten body of a call names nobody: one person waits until the others are in the list."""
+        """Whether the rewritten body of a call names nobody: one person waits for the others."""
         with suppress(KeyError):
-            body = fill_refs_in_body(call.body, self._ids)
-            return call.operation in LISTS and not named_people(self._rewrite(body))
+            body = self._rewrite(fill_refs_in_body(call.body, self._ids))
+            return call.operation in LISTS and not named_people(body)
         return False
 
     def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:

@@ -110,8 +110,8 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         "the same person is added to a scratch group many times in one call, then people who do not exist", "--user"
     ),
     ADD_MODE: Experiment(
-        "a second member, and then a second manager, is added to a scratch group, and a second manager to a scratch "
-        "smart group, and the lists are read back",
+        "a second member, and then a second manager, is added to a scratch group, and a second manager to a "
+        "scratch smart group, and the lists are read back",
         "--user twice, or a scratch account",
     ),
 }

@@ -55,7 +55,8 @@ def apply_summary(report: ApplyReport) -> str:
     done, total = report.count(CallStatus.DONE), len(report.outcomes)
     calls = count_noun(total, "API call")
     if not done and (again := sum(outcome.carried_out for outcome in report.outcomes)):
-        return f"Apply stopped. {again:,} of {calls} did what was planned when sent once more with other values."
+        how = "when sent once more with other values"
+        return f"Apply stopped. {again:,} of {calls} did what was planned {how}."
     # A failed call may have been carried out, because its response was lost.
     if not done and report.count(CallStatus.FAILED) and report.exit in _MAY_HAVE_ACTED:
         return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
