@@ -89,8 +89,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
         error of the call if the retry fails.
         """
-        makes = is_creation(sent.call.operation)
-        conclusive = {WriteStatus.DONE} if makes else {WriteStatus.DONE, WriteStatus.MISSING}
+        conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in reversed(range(_MOST_ATTEMPTS)):
             status = self._poll_status(sent, ids, conclusive)
             if status is WriteStatus.DONE:
@@ -103,7 +102,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
             except (WriteOutcomeUnknown, InvalidResponse) as failure:
                 lost = failure
             except Rejected:
-                # It may have been carried out before the retry, which is then rejected, and be readable only later.
+                # It may have been done before the retry, which is then rejected, and be readable only later.
                 if self._poll_status(sent, ids, {WriteStatus.DONE}) is WriteStatus.DONE:
                     return None
                 raise
