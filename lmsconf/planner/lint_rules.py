@@ -51,8 +51,8 @@ class LintContext(Struct, frozen=True, kw_only=True):
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
-        """Return the declarations of a kind."""
-        return self.manifests.of_kind(kind)[0]
+        """Return the declarations of a kind by address: the order of files decides nothing."""
+        return sorted(self.manifests.of_kind(kind)[0], key=lambda one: str(one.address))
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -165,7 +165,7 @@ def lint_groups(context: LintContext) -> Iterator[Problem]:
 
 
 def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key: str) -> Iterator[Problem]:
-    """Yield a finding for a group that has the same value of a key as an earlier one."""
+    """Yield a finding for a group that has the same value of a key as another one."""
     if first is not declared:
         yield lint_problem(
             "lint/duplicate-audience",
