@@ -7,18 +7,18 @@ command line; `api.Service` speaks the API alone. `tests/rules/test_imports.py` 
     support      atomic files, redaction, package data, URL rules, hardened git
     model        the frozen values that flow: declarations, snapshot, changes, calls, plan, outcomes, drift
     api          the API as data (spec), HTTP (transport), the client, and the typed methods (sdk)
-    kinds        custom fields, people, manual and smart groups, assignments: a folder each
+    kinds        custom fields, people, manual and smart groups, assignments: a folder or a module each
     planner      what is read of a workspace; desired resources + snapshot → plan
     manifest     YAML and CSV → declarations with their places; edits in place
-    documents    plan files, reports and snapshots ⇄ versioned JSON
+    documents    plan files, reports, snapshots and the journal ⇄ versioned JSON
     sandbox      the embedded workspace, which serves the whole API
     project      lmsconf.yaml, settings, credentials, trust, the files of a new project
-    journal      what each run did; one run at a time on this machine
-    export       live → manifests; drift accepted into manifests
     render       values → text, Markdown, HTML, JSON, SARIF, JUnit
-    workspace    connect, read, plan, compare with a base, look for drift
+    workspace    connect, read, plan, compare with a base, look for drift; live or drift → manifests
     apply        the one safe sequence, and `lmsconf.open`
+    audit        evidence of runs, history of a resource
     doctor       what can be known of a service before a plan relies on it
+    fleet        one command in many workspaces
     cli          the commands: they ask, show progress and print
 """
 

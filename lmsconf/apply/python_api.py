@@ -26,7 +26,7 @@ from lmsconf.errors import Problem, UsageError
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
-from lmsconf.model.guard_limits import parse_consents
+from lmsconf.model.guards import parse_consents
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot

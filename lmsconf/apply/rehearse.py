@@ -33,7 +33,7 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, CallResult, CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (

@@ -26,12 +26,12 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.guard_limits import Consent, GuardLimits, Policy, saved_guard_limits
+from lmsconf.model.guards import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.names import exact_pattern, matches_patterns
 from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.guards import evaluate_guards, find_protected_changes, find_protected_losses
+from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
 from lmsconf.planner.plan import attach_problems, make_plan, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader

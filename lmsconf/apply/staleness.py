@@ -21,7 +21,7 @@ from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call, CallIndex
 from lmsconf.model.canonical_json import Json, members, sha256
-from lmsconf.model.guard_limits import GUARD_TABLE
+from lmsconf.model.guards import GUARD_TABLE
 from lmsconf.model.names import escape_invisible, quote_name
 from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time

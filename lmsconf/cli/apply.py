@@ -47,7 +47,7 @@ from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.model.fleet import INTERRUPTIONS
-from lmsconf.model.guard_limits import parse_consents
+from lmsconf.model.guards import parse_consents
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS

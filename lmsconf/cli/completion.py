@@ -207,7 +207,7 @@ def topics(context: CommandContext, incomplete: str) -> list[Item]:
 
 def guards(context: CommandContext, incomplete: str) -> list[Item]:
     """The guards, each with a `=` that a number follows."""
-    from lmsconf.model.guard_limits import GUARDS
+    from lmsconf.model.guards import GUARDS
 
     return [CompletionItem(f"{name}=", goes_on=True) for name in GUARDS if f"{name}=".startswith(incomplete)]
 

@@ -208,7 +208,7 @@ def apply(
         refuse_fleet_guards,
     )
     from lmsconf.model.fleet import FleetReport
-    from lmsconf.model.guard_limits import parse_consents
+    from lmsconf.model.guards import parse_consents
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.outcome_wording import fleet_headline
     from lmsconf.render.resource_wording import count_noun

@@ -35,7 +35,7 @@ from lmsconf.errors import ExitCode, Problem, Severity
 if TYPE_CHECKING:
     from lmsconf.model.calls import Report
     from lmsconf.model.declarations import Manifests
-    from lmsconf.model.guard_limits import Policy
+    from lmsconf.model.guards import Policy
     from lmsconf.model.plan import Plan
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings

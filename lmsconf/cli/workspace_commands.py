@@ -301,7 +301,7 @@ def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects)
     """Run the probe with one worker, so its requests are sequential."""
     from lmsconf.doctor.person_backup import KeptPeople
     from lmsconf.doctor.probe_run import ProbeRun
-    from lmsconf.doctor.trials import TrialClient
+    from lmsconf.doctor.probe_trials import TrialClient
 
     kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:

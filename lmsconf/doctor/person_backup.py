@@ -25,7 +25,7 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.doctor.trials import PREFIX, TrialClient, Trying, WriteResult
+from lmsconf.doctor.probe_trials import PREFIX, TrialClient, Trying, WriteResult
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers, parse_field_row

@@ -18,10 +18,11 @@ from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.assignment_lessons import KEYS as TARGET_KEYS
-from lmsconf.doctor.assignment_lessons import AssignmentLessons
 from lmsconf.doctor.checks import MOST, common_page_size, measure_page_sizes
-from lmsconf.doctor.field_and_group_lessons import (
+from lmsconf.doctor.person_backup import DATE, KeptPeople, PersonBackup
+from lmsconf.doctor.probe_assignments import KEYS as TARGET_KEYS
+from lmsconf.doctor.probe_assignments import AssignmentLessons
+from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
@@ -30,11 +31,10 @@ from lmsconf.doctor.field_and_group_lessons import (
     probe_member_keys,
     probe_rename_key,
 )
-from lmsconf.doctor.person_backup import DATE, KeptPeople, PersonBackup
-from lmsconf.doctor.person_lessons import ACCOUNT_KEYS, ANSWER_KEYS, AccountLessons, PersonLessons
-from lmsconf.doctor.person_lessons import KEYS as PERSON_KEYS
+from lmsconf.doctor.probe_people import ACCOUNT_KEYS, ANSWER_KEYS, AccountLessons, PersonLessons
+from lmsconf.doctor.probe_people import KEYS as PERSON_KEYS
+from lmsconf.doctor.probe_trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
 from lmsconf.doctor.report import ProbeResult
-from lmsconf.doctor.trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
 from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.manifest.edit.tree_builder import Node

@@ -15,8 +15,8 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, read_index, run_tasks, write_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
-from lmsconf.model.guard_limits import UNKNOWN, Consent
-from lmsconf.planner.guards import counted_words
+from lmsconf.model.guards import UNKNOWN, Consent
+from lmsconf.planner.check_guards import counted_words
 from lmsconf.render.resource_wording import count_noun, name_list
 from lmsconf.support.files import is_writable
 

@@ -4,7 +4,7 @@ kind_table          a row for each kind: names, schemas, where entries refer to 
 kind_functions      match, differences, steps: which function answers for which kind
 export              live resource → manifest entry
 grant_verification  how a call that grants access is verified
-custom_field, user, groups, smart_group, assignment
+custom_field, user, group, smart_group, assignment
                     types and parsing, comparison, steps of each
 shared              the state of a plan, matching by name, keys of entries, parts of responses
 """

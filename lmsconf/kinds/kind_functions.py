@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.compare import (
 )
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
-from lmsconf.kinds.groups import (
+from lmsconf.kinds.group import (
     diff_group,
     diff_smart_group,
     group_before_deletion,
@@ -54,7 +54,7 @@ from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.forms import Form
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.snapshot import Snapshot
 
 AnyMatch: TypeAlias = Match[Any, Any]

@@ -20,7 +20,7 @@ from lmsconf.kinds.custom_field.types import (
     parse_field,
     parse_replayed_deletion,
 )
-from lmsconf.kinds.groups import GroupRow, parse_group
+from lmsconf.kinds.group import GroupRow, parse_group
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
     CONTENT,

@@ -3,7 +3,7 @@
 file_set             the files below the manifest folder, their size limits and their digest
 yaml_reader          YAML text → nodes with positions; nodes; syntax_hints, for what is no YAML
 variables            variables and `for_each` → one entry for each value
-sets                 sets, windows, `use` and `except` → plain entries
+named_sets           sets, windows, `use` and `except` → plain entries
 csv_tables           CSV text → a table; workbook, `.xlsx` and `.ods` → tables, within limits
 entries_from_tables  the tables that manifests refer to → people and entries
 schema_check         entries against the JSON Schema of a manifest, and of its sections; schema_messages and

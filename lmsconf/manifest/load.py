@@ -22,6 +22,7 @@ from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
 from lmsconf.manifest.entries_from_tables import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
+from lmsconf.manifest.named_sets import EntryExpander
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
     ENOUGH,
@@ -45,7 +46,6 @@ from lmsconf.manifest.schema_check import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.sets import EntryExpander
 from lmsconf.manifest.variables import Entry, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest

@@ -6,11 +6,9 @@
                                  results and plans
     effects, access              what a plan does to people; answers about a person or an audience, and tests of them
     outcomes                     the result of each call, what was verified, the result of a run; a recorded run
-    guard_limits                 guards, and all settings that decide a plan, of the project file and the command
+    guards                       guards, and all settings that decide a plan, of the project file and the command
                                  line; how they differ
-    snapshot, api_protocol       live state as a value and as JSON; the protocol of the reads that a plan needs, and how
-                                 far a run is
-    drift                        a drift report
+    snapshot, drift              live state as a value and as JSON; a drift report
     lint_codes, problem_codes    codes, levels and explanations of lints; codes and explanations of problems, and why an
                                  apply would stop
     fleet                        workspaces of a fleet, and what became of each

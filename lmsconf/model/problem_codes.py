@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.model.guard_limits import GUARD_TABLE
+from lmsconf.model.guards import GUARD_TABLE
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
 

@@ -8,7 +8,7 @@ call_order                   changes → calls in dependency order; the graph of
 rename_detection             creations that may be live resources under a new name
 audience                     who has which content, before and after a plan; reports and tests of that
 lint_rules                   what is valid and probably not meant, at the levels of the project file
-guards                       what a plan deletes and revokes, and which limits that exceeds
+check_guards                 what a plan deletes and revokes, and which limits that exceeds
 drift                        a plan of all manifests → drift
 snapshot_redaction           snapshots without the people that no manifest names
 undo                         a recorded run → the plan that undoes it

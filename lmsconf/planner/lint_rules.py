@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
-from lmsconf.kinds.groups import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
+from lmsconf.kinds.group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
@@ -28,7 +28,7 @@ from lmsconf.kinds.smart_group import (
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
 

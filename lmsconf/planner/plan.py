@@ -17,7 +17,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import assumed_keys_of_call
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, StalePlan
 from lmsconf.kinds.custom_field.types import MIGRATE
-from lmsconf.kinds.groups import only_listed_people
+from lmsconf.kinds.group import only_listed_people
 from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
@@ -28,7 +28,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import LintLevel, is_lint
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
@@ -36,7 +36,12 @@ from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.guards import count_for_guards, evaluate_guards, find_protected_changes, find_protected_losses
+from lmsconf.planner.check_guards import (
+    count_for_guards,
+    evaluate_guards,
+    find_protected_changes,
+    find_protected_losses,
+)
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,

@@ -17,7 +17,7 @@ from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import matches_patterns, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.diff import diff_forms

@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.plan_context import (
     UndeclaredResource,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import grouped, nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 

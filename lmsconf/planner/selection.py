@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.plan_context import BeforeAfter
 from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import KeyedNames
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, normalize_name
 
 AMBIGUOUS: Final = "select/ambiguous"

@@ -25,7 +25,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,

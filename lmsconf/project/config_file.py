@@ -17,7 +17,7 @@ from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.guard_limits import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
+from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.planner.selection import canonical_pattern

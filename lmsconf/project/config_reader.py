@@ -23,7 +23,7 @@ from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, writte
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.guard_limits import GUARDS
+from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.project.config_file import (

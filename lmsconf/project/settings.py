@@ -17,7 +17,7 @@ from lmsconf.manifest.file_set import MANIFESTS
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.guard_limits import SETTLE, VALID_FOR, Policy
+from lmsconf.model.guards import SETTLE, VALID_FOR, Policy
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.project.config_file import (
     DEFAULT_KEPT_RUNS,

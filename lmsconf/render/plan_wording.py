@@ -13,7 +13,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import FromManifests, OfWorkspace
-from lmsconf.model.guard_limits import weaker_than_default
+from lmsconf.model.guards import weaker_than_default
 from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (

@@ -22,7 +22,7 @@ from lmsconf.documents.snapshot_file import FORMAT, snapshot_of
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow

@@ -34,8 +34,8 @@ from lmsconf.manifest.edit.yaml_editor import (
     set_or_remove_key,
 )
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
+from lmsconf.manifest.named_sets import WINDOW
 from lmsconf.manifest.schema_check import declared_section, property_schema
-from lmsconf.manifest.sets import WINDOW
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

@@ -31,14 +31,14 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.guard_limits import Policy, diff_settings
+from lmsconf.model.guards import Policy, diff_settings
 from lmsconf.model.lint_codes import RULES, LintLevel, raise_to_errors
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange, UndoneRun
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.check_guards import evaluate_guards
 from lmsconf.planner.drift import unplannable_base
-from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.plan import DraftPlan, replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot

@@ -26,7 +26,7 @@ from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.guard_limits import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
+from lmsconf.model.guards import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
 from lmsconf.model.outcomes import ManifestsCommit
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.lint_rules import lint_manifests

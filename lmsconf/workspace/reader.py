@@ -26,7 +26,7 @@ from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.effects import Basis
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc

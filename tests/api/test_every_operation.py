@@ -10,7 +10,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.doctor.experiments import EXPERIMENTS
+from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.fill_sandbox import fill_workspace

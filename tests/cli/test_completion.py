@@ -17,7 +17,7 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app, run_command_line
-from lmsconf.model.guard_limits import GUARDS
+from lmsconf.model.guards import GUARDS
 
 PROJECT = """
 workspaces:

@@ -20,7 +20,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
 from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schema_check import manifest_schema
-from lmsconf.model.guard_limits import GUARDS
+from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.project.credentials import PARTS

@@ -15,7 +15,7 @@ from on_terminal import at_terminal
 from lmsconf.cli import app
 from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.errors import ExitCode
-from lmsconf.model.guard_limits import GuardLimits
+from lmsconf.model.guards import GuardLimits
 from lmsconf.render.people_reports import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve

@@ -18,7 +18,7 @@ from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthoriz
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, CallStatus, RateLimit, RunProgress, Step
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot

@@ -17,7 +17,7 @@ from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import add_seal, render_canonical_json, render_json
 from lmsconf.errors import ExitCode, InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
 from lmsconf.model.address import Address, Ref, RemoteId

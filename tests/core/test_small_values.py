@@ -19,7 +19,7 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.guard_limits import IN_USE, diff_settings
+from lmsconf.model.guards import IN_USE, diff_settings
 from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words

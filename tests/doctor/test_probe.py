@@ -17,7 +17,7 @@ from texts import listed_cases
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.experiments import EXPERIMENTS
+from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest

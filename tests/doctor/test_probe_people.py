@@ -457,7 +457,9 @@ class Slow(Sandbox):
 
 def test_a_service_that_shows_changes_late_is_waited_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that was accepted is not taken for the one that was tried when it showed."""
-    monkeypatch.setattr("lmsconf.doctor.trials.time", SimpleNamespace(monotonic=Slow.clock.now, sleep=Slow.clock.sleep))
+    monkeypatch.setattr(
+        "lmsconf.doctor.probe_trials.time", SimpleNamespace(monotonic=Slow.clock.now, sleep=Slow.clock.sleep)
+    )
     names = {"manual-groups.rename.name": "groupName", "manual-groups.add-members.userIds": "memberIds"}
     clinic = opened(open_clinic, names, Slow, PROJECT)
     code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)

@@ -19,7 +19,7 @@ from texts import listed_cases, text_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries
-from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -31,7 +31,7 @@ from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import is_representable
 from lmsconf.model.snapshot import Listing, Snapshot
 

@@ -16,7 +16,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.journal.journal_folder import runs_folder
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.model.guard_limits import Consent
+from lmsconf.model.guards import Consent
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings

@@ -9,7 +9,7 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.guard_limits import Consent
+from lmsconf.model.guards import Consent
 from lmsconf.model.plan import Action, GuardResult, Plan
 
 from .altered_service import plan_against

@@ -15,7 +15,7 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, ProblemsFound, Rejected
 from lmsconf.kinds.grant_verification import revokes_access
 from lmsconf.model.calls import is_creation
-from lmsconf.model.guard_limits import Consent
+from lmsconf.model.guards import Consent
 from lmsconf.model.plan import Change, Plan
 
 from .altered_service import plan_against

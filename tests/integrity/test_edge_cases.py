@@ -16,7 +16,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.guard_limits import GuardLimits
+from lmsconf.model.guards import GuardLimits
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings

@@ -11,10 +11,10 @@ from texts import listed_cases
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.guard_limits import Consent, GuardLimit, GuardLimits
+from lmsconf.model.guards import Consent, GuardLimit, GuardLimits
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult
 from lmsconf.model.problem_codes import blockers
-from lmsconf.planner.guards import (
+from lmsconf.planner.check_guards import (
     evaluate_guards,
     find_protected_changes,
 )

@@ -33,7 +33,7 @@ from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.guard_limits import Consent, Policy
+from lmsconf.model.guards import Consent, Policy
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings

@@ -7,7 +7,7 @@ import pytest
 from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.groups import ManualGroupSpec
+from lmsconf.kinds.group import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load_folder
 from lmsconf.model.declarations import DesiredResource
 

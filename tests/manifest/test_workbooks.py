@@ -15,7 +15,7 @@ from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx,
 
 from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.kinds.groups import ManualGroupSpec
+from lmsconf.kinds.group import ManualGroupSpec
 from lmsconf.manifest import workbook
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.declarations import Manifests

@@ -114,7 +114,9 @@ def test_large_sizes_are_halved_and_doubled() -> None:
 
 def test_what_nobody_can_see_is_no_mutant() -> None:
     """None instead of a boolean is the other boolean again, and zip's check of lengths is no behaviour."""
-    names = [one.name for file in ("planner/call_order", "planner/guards") for one in mutants(f"lmsconf/{file}.py")]
+    names = [
+        one.name for file in ("planner/call_order", "planner/check_guards") for one in mutants(f"lmsconf/{file}.py")
+    ]
     assert names
     assert not [name for name in names if re.search(r"`return (True|False)` → `return None`", name)]
     assert not [name for name in names if name.startswith("`planner/call_order.py` `_check_refs` `True`")]

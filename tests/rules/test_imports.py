@@ -151,6 +151,22 @@ def test_modules_of_a_package_import_in_no_circle(name: str) -> None:
     TopologicalSorter(graph).prepare()
 
 
+def test_packages_describe_modules_that_are_there() -> None:
+    """The table in a package's docstring names no module that was renamed or removed."""
+    stale = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in ROOT.rglob("__init__.py")
+        for names in re.findall(
+            r"^ {0,4}([a-z_]+(?:, [a-z_]+)*)(?: {2}|$)",
+            ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "",
+            re.M,
+        )
+        for name in names.split(", ")
+        if not (path.parent / name).is_dir() and not (path.parent / f"{name}.py").is_file()
+    ]
+    assert stale == []
+
+
 def _run_time_imports(path: Path) -> set[Path]:
     """The modules of ours that a file imports when it runs, at once or later: all but those for types alone."""
     guards = [node for node in nodes(path) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]

@@ -13,7 +13,7 @@ from manifest.cases import Case, cases, shown
 from texts import listed_cases
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
-from lmsconf.model.guard_limits import GUARDS, Consent, GuardLimit, GuardLimits
+from lmsconf.model.guards import GUARDS, Consent, GuardLimit, GuardLimits
 from lmsconf.project.credentials import TokenUnavailable
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.workspace.connection import Connection

@@ -14,7 +14,7 @@ from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING, TIME_F
 from lmsconf.api.spec.value_encoding import encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
-from lmsconf.kinds.groups import GroupRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
 from lmsconf.kinds.shared.steps import joined_group_ref

@@ -15,7 +15,7 @@ from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import SnapshotRow

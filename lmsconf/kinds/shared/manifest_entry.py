@@ -14,7 +14,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, is_valid_name, normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
 from lmsconf.model.snapshot import HasName

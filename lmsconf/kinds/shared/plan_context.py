@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot

@@ -24,7 +24,7 @@ from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manage
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.guard_limits import SMALL
+from lmsconf.model.guards import SMALL
 from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
 
 

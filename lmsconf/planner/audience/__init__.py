@@ -5,10 +5,8 @@ affected          which contents, audiences and answers the changes of a plan ca
 access_facts      what was read to know who has what, and what is asked beside the effects
 choice_holders    which people hold which choices, before and after a plan
 membership        who is in which audience, and what assignments a content has, before and after a plan
-people_questions  answers to questions about one person or audience, and for tests
-before_and_after  the affected and what was read → people before and after a plan
+people_questions  answers to questions about one person or audience, and to the tests of manifests
 effects           people before and after → the effects, the rows of `--people`, and what the guards count
 learner_progress  progress and certificates of those who lose a content
-access_reports    what one person has and why, and who is in one audience
-access_tests      the tests of manifests, judged on the state before or after a plan
+access_reports    what one person has and why, who is in one audience, and the results of tests
 """

@@ -22,7 +22,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.groups import GroupRow, parse_group_row
+from lmsconf.kinds.group import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches

@@ -45,12 +45,12 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.guard_limits import SMALL
+from lmsconf.model.guards import SMALL
 from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.learner_progress import read_in_progress
-from lmsconf.planner.guards import has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.needed_listings import (
     Matched,
     ReadContext,

@@ -18,7 +18,7 @@ from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROU
 from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration, parse_field_row
-from lmsconf.kinds.groups import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import Match

@@ -20,7 +20,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers
 from lmsconf.planner.rename_detection import rename_candidates

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.groups import ManualGroupSpec
+from lmsconf.kinds.group import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
     ANSWERS,

@@ -16,7 +16,7 @@ from lmsconf.kinds.assignment.types import is_window_declarable
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.groups import why_conditions_stay
+from lmsconf.kinds.group import why_conditions_stay
 from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, Kind, is_named, row_type_of

@@ -23,7 +23,7 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.guard_limits import Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Snapshot

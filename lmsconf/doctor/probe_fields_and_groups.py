@@ -23,7 +23,7 @@ from lmsconf.api.spec.dialect_candidates import (
     Value,
 )
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
+from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 

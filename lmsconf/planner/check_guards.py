@@ -20,7 +20,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
-from lmsconf.model.guard_limits import (
+from lmsconf.model.guards import (
     GUARD_TABLE,
     GUARDS,
     SMALL,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
-from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
+from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of

@@ -28,7 +28,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.person_backup import DATE, FAR, PersonBackup
-from lmsconf.doctor.trials import (
+from lmsconf.doctor.probe_trials import (
     SEEN,
     ScratchObjects,
     TrialClient,

@@ -21,9 +21,9 @@ from lmsconf.api.spec.dialect_candidates import (
     WHO_CAN_MANAGE,
 )
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
-from lmsconf.doctor import assignment_lessons as assignment
-from lmsconf.doctor import field_and_group_lessons as scratch
-from lmsconf.doctor import person_lessons as person
+from lmsconf.doctor import probe_assignments as assignment
+from lmsconf.doctor import probe_fields_and_groups as scratch
+from lmsconf.doctor import probe_people as person
 from lmsconf.doctor.person_backup import DATE
 
 _PERSON: Final = "a scratch account, or the first person of --user"
