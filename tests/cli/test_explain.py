@@ -156,7 +156,7 @@ def test_every_code_is_explained() -> None:
     for file in root.rglob("kinds/**/*.py"):
         arguments = re.findall(r"report_missing_key\(planning, declared, ([^)]+)\)", file.read_text(encoding="utf-8"))
         keys = TEXTS if arguments == ["key"] else [word for one in arguments for word in re.findall('"(.+?)"', one)]
-        kind = "smart-group" if file.stem == "groups" else file.parent.name.replace("_", "-")
+        kind = "smart-group" if file.stem == "group" else file.parent.name.replace("_", "-")
         codes |= {f"{kind}/{key}-needed" for key in keys}
     assert {"error", "usage", "seed/invalid", "faults/yaml", "sheet/audience", "user/language-needed"} <= codes
     assert {
