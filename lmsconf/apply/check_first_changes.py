@@ -21,7 +21,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, Value, joint_values, other_values
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import (
+    ADD_MODE,
+    BATCH,
+    CLEAR_TIME,
+    WINDOW_KEYS,
+    Value,
+    joint_values,
+    other_values,
+)
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     OMITTED,
@@ -50,6 +60,21 @@ LISTS: Final = {
 def key_of_list(key: str, operation: str) -> str:
     """Return the name by which a journal has a key that a call of an operation has shown."""
     return f"{key} {operation}" if key == ADD_MODE else key
+
+
+def key_if_empty(key: str) -> str:
+    """Return the name by which a journal has a key that a call has shown with a value of `empty_parts`."""
+    return f"{key} empty"
+
+
+def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
+    """Return the keys of the parts of a body with a value that a service may give by itself: false, or nothing.
+
+    Where a service passes over names that it does not know, such a part shows under any name.
+    """
+    parts = body if isinstance(body, dict) else {}
+    empty = frozenset(key for key in load_api_description().names if not parts.get(spec.behaviour(key), True))
+    return empty | {CLEAR_TIME} if empty & WINDOW_KEYS else empty
 
 
 def named_people(body: object) -> int:

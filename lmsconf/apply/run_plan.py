@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
-from lmsconf.apply.check_first_changes import key_of_list
+from lmsconf.apply.check_first_changes import key_if_empty, key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     VerificationResult,
@@ -228,6 +228,7 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
         workspace,
         plan,
         {id: frozenset(some) for id, some in keys.items()},
+        {key for key in resting if seen.get(key_if_empty(key)) == spec.behaviour(key)},
         (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
     )
 

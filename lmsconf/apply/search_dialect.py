@@ -47,6 +47,13 @@ _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
 _WAITS: Final = 2
 """How many accepted calls a search waits for, after a refusal."""
+_PARTS: Final[Mapping[str, set[str]]] = {
+    "content-targets.create.mandatory": {"mandatory"},
+    "content-targets.create.startTime": {"visible_from"},
+    "content-targets.create.finishTime": {"visible_until"},
+    TIME_FORMAT: {"visible_from", "visible_until"},
+}
+"""Key → the parts of an assignment that show whether it is right."""
 _COMPLETED_LATER: Final = "users.create"
 """The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
@@ -102,7 +109,7 @@ class ValueSearch:
     ) -> None:
         self._read = partial(read_resource, workspace, plan, sent.call.address)
         self._replan = partial(replan_resource, workspace, plan, sent.call.address)
-        self._client, self._sent, self._ids = client, sent, ids
+        self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
@@ -123,12 +130,17 @@ class ValueSearch:
             refusal = now.refusal
         reached = self._reached(self._client.spec, refusal)
         found: dict[str, Value] = {}
-        tried = keys - NOT_TRIED
-        while reached is not None and (
-            step := self._step(tried, found, reached)
-            or self._smaller_step(tried, found, reached)
-            or self._joint_step(tried, found, reached)
-        ):
+        while reached is not None:
+            tried = keys - NOT_TRIED
+            if reached.refusal is None:
+                tried = self.unshown(tried, found)
+            step = (
+                self._step(tried, found, reached)
+                or self._smaller_step(tried, found, reached)
+                or self._joint_step(tried, found, reached)
+            )
+            if step is None:
+                break
             found, reached = step
             if reached.is_done:
                 return Explanation(found, is_done=True)
@@ -136,7 +148,18 @@ class ValueSearch:
             return Explanation(self._accepted[0], is_done=True)
         if not self.creates:
             self._put_back(keys)
+            now = self._reached(self._client.spec.with_values(found), None)
+            if reached is not None and reached.refusal is None and now is not None and now.left > reached.left:
+                self._tried(found)  # The last values that were tried have lost what these keep.
         return Explanation({} if self._is_late else found)
+
+    def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
+        """Return keys without those of parts of an assignment that show as planned; all where everything shows."""
+        with suppress(ProblemsFound):
+            plan = self._replan(self._snapshot, self._client.spec.with_values(found or {}))
+            paths = {field.path for one in plan.changes if one.address == self.call.address for field in one.fields}
+            return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
+        return keys
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
@@ -204,9 +227,13 @@ class ValueSearch:
     def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
+        names = load_api_description().names.keys()
         for more in joint_values(sorted(keys), current, text):
             if self.is_enough:
                 break
+            # Where names are passed over, each shows by itself whether it is right.
+            if reached.refusal is None and not names.isdisjoint(more):
+                continue
             now = self._once({**found, **more})
             if now is not None and now.left < reached.left:
                 return {**found, **more}, now

@@ -21,6 +21,7 @@ from lmsconf.api.spec.dialect_candidates import (
     ON_EXISTING,
     TIME_FORMAT,
     WHO_CAN_MANAGE,
+    WINDOW_KEYS,
     Value,
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
@@ -30,13 +31,15 @@ from lmsconf.apply.check_first_changes import (
     ComparedAnswers,
     ComparedList,
     answer_keys,
+    empty_parts,
+    key_if_empty,
     key_of_list,
     named_people,
 )
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
-from lmsconf.apply.search_dialect import ValueSearch, calls_left
+from lmsconf.apply.search_dialect import NOT_TRIED, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
@@ -60,8 +63,9 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
-    keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
-    that a call has shown to be right, by the name of `key_of_list`.
+    keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them that an
+    earlier run has seen with an empty value alone. note: called with each key that a call has shown to be right, by the
+    name of `key_of_list` or `key_if_empty`.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class FirstCalls:
         workspace: WorkspaceReader,
         plan: Plan,
         keys: Mapping[str, frozenset[str]],
+        shown: Collection[str] = (),
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
@@ -78,7 +83,7 @@ class FirstCalls:
         self._replacing = {
             call.id: need for call in plan.calls for need in call.needs if deletes.get(need) == call.address
         }
-        self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
+        self._followed = {need: id for id, need in self._replacing.items() if id in keys}
         self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
         # A service may add to one list, and replace another.
         self._lists = {
@@ -88,24 +93,36 @@ class FirstCalls:
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
+        self._empty = {
+            one.id: keys[one.id] & empty_parts(workspace.connection.spec, one.body)
+            for one in plan.calls
+            if one.id in keys
+        }
+        self._shown_empty = {*shown}
         self._wrong: dict[str, str] = {}
         self._fields: dict[str, FieldRow] = {}
 
     def weight(self, call: Call) -> int:
-        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
+        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them.
+
+        Of calls with as many, those come first whose values show whether the names are right.
+        """
         keys = self._keys.get(call.id, frozenset())
         # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
         # people in a list until one to an empty list has shown what adding does.
         waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
-        return len(keys) + LAST * bool(waits)
+        return 2 * len(keys) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
     def is_serial(self, call: Call) -> bool:
         """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
         return self._is_serial(call, self._resting(call, call.body))
 
     def _is_serial(self, call: Call, keys: frozenset[str]) -> bool:
-        followed = self._followed.get(call.id, frozenset())
-        return bool((keys | followed) & (self._untried | self._wrong.keys()))
+        followed = self._followed.get(call.id, "")
+        return any(
+            some & self._wrong.keys() or some & self._untried - (self._shown_empty & self._empty.get(id, frozenset()))
+            for id, some in ((call.id, keys), (followed, self._keys.get(followed, frozenset())))
+        )
 
     def _resting(self, call: Call, body: object) -> frozenset[str]:
         """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
@@ -134,7 +151,7 @@ class FirstCalls:
         if not self._is_serial(sent.call, keys):
             yield sent
             return
-        followed = self._followed.get(sent.call.id, frozenset())
+        followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
         for key in sorted((keys | followed) & self._wrong.keys()):
             if sent.call.id not in self._replacing:
                 raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
@@ -193,7 +210,7 @@ class FirstCalls:
             # An earlier call shows nothing of a value that depends on what is live.
             keys |= _OF_THE_MOMENT & self._keys.get(sent.call.id, frozenset())
             raise self._explained(client, keys, failed, search, compare) or failed from failed
-        self._note_right(right)
+        self._note_right(right, sent.call)
         self._note_added(client, sent)
 
     def _first_addition(
@@ -223,7 +240,7 @@ class FirstCalls:
         else:
             self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
-        self._note_right(keys - {ADD_MODE})
+        self._note_right(keys - {ADD_MODE}, sent.call)
         if shows and compared.others and not is_whole:
             self._note_mode(sent.call.operation)
 
@@ -304,7 +321,7 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done, is_whole = False, True
+        is_done, is_whole, left = False, True, frozenset[str]()
         if not values:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
@@ -320,8 +337,10 @@ class FirstCalls:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
             is_done = found.is_done and is_whole and bool(values)
+            if found.values and not found.is_done:
+                left = search.unshown(keys - values.keys() - NOT_TRIED)
             if found.is_done:
-                self._note_right(keys - values.keys() - _OF_OTHERS)
+                self._note_right(keys - values.keys() - _OF_OTHERS, search.call)
                 if not values:
                     return None
             elif not values:
@@ -334,27 +353,43 @@ class FirstCalls:
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(keys, message, values, refused=refused, is_done=is_done)
+        return self._told(keys, message, values, left, refused=refused, is_done=is_done)
 
     def _told(
-        self, keys: Collection[str], message: str, values: Mapping[str, Value], *, refused: bool, is_done: bool
+        self,
+        keys: Collection[str],
+        message: str,
+        values: Mapping[str, Value],
+        left: Collection[str] = (),
+        *,
+        refused: bool,
+        is_done: bool,
     ) -> WrongAssumption:
-        """Return the error with the values that explain it, and hold back what rests on their keys."""
+        """Return the error with the values that explain it, and hold back what rests on their keys.
+
+        left: keys that have to be found out besides.
+        """
         self._found |= values
-        self._hold_back(values or keys, message)
+        self._hold_back({*values, *left} or keys, message)
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
-        hint = "\n".join(["Right for this service:", *dialect_lines(values)]) if values else _look_at(keys)
+        right = ["Right for this service:", *dialect_lines(values)] if values else []
+        hint = "\n".join(right + ([_look_at(left or keys)] if left or not values else []))
         return WrongAssumption(message, hint=hint, values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)
         self._wrong |= dict.fromkeys(keys, message)
 
-    def _note_right(self, keys: frozenset[str]) -> None:
-        for key in sorted(keys & self._untried - _OF_THE_MOMENT - _BY_THEMSELVES):
-            self._note(key)
-        self._untried -= keys - _BY_THEMSELVES
+    def _note_right(self, keys: frozenset[str], call: Call) -> None:
+        """Note keys that a call has shown to be right; of names, whether an empty value alone has shown."""
+        empty = self._empty.get(call.id, frozenset())
+        if not empty & WINDOW_KEYS & self._untried:
+            empty -= {CLEAR_TIME}
+        for key in sorted(keys & self._untried - (self._shown_empty & empty) - _OF_THE_MOMENT - _BY_THEMSELVES):
+            self._note(key_if_empty(key) if key in empty else key)
+        self._shown_empty |= keys & empty
+        self._untried -= keys - empty - _BY_THEMSELVES
 
     def _note_added(self, client: Client, sent: IssuedRequest) -> None:
         """Note how many people a call has added: a call with more of them is tried, too."""

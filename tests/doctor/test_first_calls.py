@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply import search_dialect
@@ -610,6 +611,102 @@ content_targets:
     assert "content-targets.create.startTime: start" in out, out + clinic.err
     assert "time-precision" not in out
     assert "content-targets.time-format: iso" in out
+
+
+class PassesOver(Sandbox):
+    """Passes over what it does not know in the body of an assignment, and resets what the body does not name."""
+
+    sent = 0
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if (method, path) == ("POST", "/content/targets"):
+            self.sent += 1
+            known = {"contentId", "targetId", "userId", *map(self.spec.behaviour, _OF_ASSIGNMENTS)}
+            body = json.dumps({key: value for key, value in json.loads(body).items() if key in known}).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+_OF_ASSIGNMENTS = [f"content-targets.create.{name}" for name in ("mandatory", "startTime", "finishTime")]
+_MANDATORY, _START, _FINISH = _OF_ASSIGNMENTS
+_LIVE = """
+content_targets:
+  - {content: GDPR basics, mandatory: true, assign_to: [{user: p0@acme.example}]}
+  - content: Fire safety
+    mandatory: true
+    visible_from: "2026-01-05T00:00:00Z"
+    visible_until: "2026-12-31T00:00:00Z"
+    assign_to: [{group: Coaches}]
+"""
+_LONGER = _LIVE.replace("2026-12-31", "2027-06-30")
+_AND_OPTIONAL = _LONGER.replace("basics, mandatory: true", "basics, mandatory: false")
+
+
+def passing_over(open_clinic: Open, names: Mapping[str, str], declared: str) -> tuple[ServedProject, PassesOver]:
+    """A clinic with the assignments of `_LIVE`, whose service has these names and passes over others."""
+    clinic = open_clinic(names, {**MORE, **yaml.safe_load(_LIVE)}, made=PassesOver)
+    declare(clinic, declared)
+    assert isinstance(clinic.service, PassesOver)
+    return clinic, clinic.service
+
+
+def of_fire_safety(clinic: ServedProject) -> tuple[object, ...]:
+    """Whether "Fire safety" is mandatory, and its window."""
+    with clinic.service.store.read_transaction() as repository:
+        query = (
+            "SELECT mandatory, start, finish FROM targets JOIN contents c ON c.id = content WHERE name = 'Fire safety'"
+        )
+        [row] = repository.rows(query)
+    return tuple(row)
+
+
+@pytest.mark.parametrize("declared", [_AND_OPTIONAL, _LONGER])
+def test_a_value_that_the_service_gives_by_itself_confirms_no_name(open_clinic: Open, declared: str) -> None:
+    """`mandatory: false` shows under any name: the call that says `true` finds all names, and loses nothing."""
+    clinic, service = passing_over(open_clinic, {_MANDATORY: "required", _START: "visibleFrom"}, declared)
+    _, start, finish = of_fire_safety(clinic)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    found = f"    dialect:\n      {_MANDATORY}: required\n      {_START}: visibleFrom\n"
+    assert found in out, out
+    after = of_fire_safety(clinic)
+    assert after[:2] == (1, start), out
+    assert after[2] != finish
+    assert service.sent <= 6
+    declare(clinic, declared, f"dialect: {{{_MANDATORY}: required, {_START}: visibleFrom}}\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
+def test_what_is_empty_is_compared_once_and_again_where_it_tells(open_clinic: Open) -> None:
+    """The journal has which of the two a run has seen: a later run tries the name with a value that shows it."""
+    optional = _LIVE.replace("basics, mandatory: true", "basics, mandatory: false")
+    clinic, service = passing_over(open_clinic, {_MANDATORY: "required", _START: "visibleFrom"}, optional)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    [run] = read_runs(clinic.folder)
+    assert _MANDATORY not in run.seen
+    declare(clinic, _AND_OPTIONAL)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert (code, f"{_MANDATORY}: required" in out) == (6, True), out + clinic.err
+    assert of_fire_safety(clinic)[0] == 1
+    assert service.sent <= 6
+
+
+def test_a_name_that_nobody_guesses_is_told_beside_those_that_were_found(open_clinic: Open) -> None:
+    """What was found keeps its part of the assignment, the rest is named, and few calls are sent."""
+    clinic, service = passing_over(open_clinic, {_MANDATORY: "mustTake", _START: "visibleFrom"}, _AND_OPTIONAL)
+    _, start, finish = of_fire_safety(clinic)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert f"      {_START}: visibleFrom\n" in told
+    assert f"Check the dialect keys {_MANDATORY}" in told
+    after = of_fire_safety(clinic)
+    assert after[:2] == (0, start), told
+    assert after[2] not in (None, finish), told
+    assert service.sent < 30
+    declare(clinic, _AND_OPTIONAL, f"dialect: {{{_MANDATORY}: mustTake, {_START}: visibleFrom}}\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert of_fire_safety(clinic)[:2] == (1, start)
 
 
 class ShowsListsLate(Sandbox):

@@ -154,6 +154,8 @@ def _clears_time(call: _Call) -> bool:
 
 _TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 WINDOW: Final = ("startTime", "finishTime")
+WINDOW_KEYS: Final = frozenset(f"content-targets.create.{name}" for name in WINDOW)
+"""Keys of the names of an assignment's times."""
 _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
