@@ -68,7 +68,7 @@ def key_if_empty(key: str) -> str:
 
 
 def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
-    """Return the keys of the parts of a body with a value that a service may give by itself: false, or nothing.
+    """Return the keys of the parts of a body that a service may give by itself: false, or nothing.
 
     Where a service passes over names that it does not know, such a part shows under any name.
     """

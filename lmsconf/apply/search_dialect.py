@@ -154,7 +154,7 @@ class ValueSearch:
         return Explanation({} if self._is_late else found)
 
     def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
-        """Return keys without those of parts of an assignment that show as planned; all where everything shows."""
+        """Return keys without those of parts of an assignment that show; all where everything shows."""
         with suppress(ProblemsFound):
             plan = self._replan(self._snapshot, self._client.spec.with_values(found or {}))
             paths = {field.path for one in plan.changes if one.address == self.call.address for field in one.fields}

@@ -63,9 +63,9 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
-    keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them that an
-    earlier run has seen with an empty value alone. note: called with each key that a call has shown to be right, by the
-    name of `key_of_list` or `key_if_empty`.
+    keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
+    that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
+    right, by the name of `key_of_list` or `key_if_empty`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FirstCalls:
         self._fields: dict[str, FieldRow] = {}
 
     def weight(self, call: Call) -> int:
-        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them.
+        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each.
 
         Of calls with as many, those come first whose values show whether the names are right.
         """

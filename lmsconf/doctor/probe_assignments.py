@@ -34,7 +34,7 @@ class AssignmentLessons:
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
         self._taken: list[str] = []
-        self._shown = "iso"
+        self._shown, self._is_awaited = "iso", True
 
     def probe_keys(self) -> None:
         """Probe all keys of assignments, names before behaviours."""
@@ -97,19 +97,15 @@ class AssignmentLessons:
 
     def _existing(self) -> None:
         """Probe whether a POST updates an existing assignment, or it must be deleted first."""
-        changes: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {
-            MANDATORY: ({"mandatory": False}, {"mandatory": True}),
-            START: ({}, self._with_start()),
-        }
-        known = required(
-            next(filter(self._client.is_determined, changes), None),
+        is_flag = self._client.is_determined(MANDATORY)
+        required(
+            is_flag or self._client.is_determined(START),
             "nothing is known that could be changed: neither mandatory nor startTime",
         )
-        before, after = changes[known]
-        required(self._fresh(before), "no assignment could be made")
-        sent = self._post(after)
+        required(self._fresh({"mandatory": False} if is_flag else {}), "no assignment could be made")
+        sent = self._post({"mandatory": True} if is_flag else self._with_start())
         rows = self._rows()
-        changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
+        changed = len(rows) == 1 and (rows[0].mandatory if is_flag else rows[0].start is not None)
         why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
         self._client.conclude(
             ON_EXISTING,
@@ -159,8 +155,11 @@ class AssignmentLessons:
     def _fresh(self, fields: Mapping[str, Json], trying: Trying | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.delete_assignments(self._content, self._group)
-        self._post(fields, trying)
-        rows = self._rows()
+        sent, lag = self._post(fields, trying), self._client.lag
+        # The first one that is not refused shows how late a service shows them, unless it never shows.
+        rows = self._scratch.wait_for(self._rows, sent) if self._is_awaited else self._rows()
+        self._is_awaited &= sent.refused
+        self._client.lag = self._client.lag if rows else lag
         return rows[0] if rows else None
 
     def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:

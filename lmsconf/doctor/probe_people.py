@@ -285,8 +285,7 @@ class PersonLessons:
         self._learn_clearing(field)
 
     def _refuse_unclearable(self, field: FieldRow) -> None:
-        """Raise Undetermined where a scratch field is incomplete, or the answer of a named person might stay."""
-        required(field.type == "TEXT" or len(field.choices) == 2, "the scratch field did not get its two choices")
+        """Raise Undetermined where the answer of a named person might stay."""
         if self._scratch_account:
             return
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
@@ -341,10 +340,12 @@ class PersonLessons:
         )
 
     def _field(self, type: str) -> FieldRow:
-        """Create a hidden scratch field of that type; with two choices if it takes choices."""
+        """Create a hidden scratch field, with two choices if it takes choices. Raises Undetermined."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
         field = parse_field_row(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{next(self._turn)}"))
+        required(field.type == type, f"the scratch field is of type {field.type}, not {type}")
+        required(type == "TEXT" or len(field.choices) == 2, "the scratch field did not get its two choices")
         self._fields.append(field)
         return field
 

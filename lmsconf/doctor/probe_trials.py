@@ -262,17 +262,21 @@ class ScratchObjects:
         place = _PLACES[listing]
         name = self.unique_name(suffix or place.kind.replace("_", "-"))
         sent = self._client.send(place.creation, fields={"name": name, **fields})
+        rows = self.wait_for(lambda: [row for row in self.list_rows(listing) if row.get("name") == name], sent)
+        reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
+        row = required(rows, reason)[0]
+        self._made[listing].add(str(row[listing.id]))
+        return row
+
+    def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
+        """Return what is found of a write's effect once there is any, or what was found last."""
         sent_at = time.monotonic()
-        until = sent_at + self._settle
-        while (row := next((row for row in self.list_rows(listing) if row.get("name") == name), None)) is None:
-            # Unless the request was certainly rejected, the object may still become visible.
-            reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
-            required(not sent.refused and time.monotonic() <= until, reason)
+        # Unless the request was certainly rejected, the effect may still become visible.
+        while not (found := find()) and not sent.refused and time.monotonic() <= sent_at + self._settle:
             time.sleep(_PAUSE)
             # What was just seen to take so long may take a little longer the next time.
             self._client.lag = max(self._client.lag, _MARGIN * (time.monotonic() - sent_at))
-        self._made[listing].add(str(row[listing.id]))
-        return row
+        return found
 
     def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
         """The rows of a listing; of people, who may be many, only those of probes."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from json_schemas import schema_validator
@@ -14,13 +16,14 @@ from on_terminal import on_terminal
 from random_services.points import made_of
 from random_services.scenario import opened, photo
 from texts import listed_cases
+from waiting import VirtualClock
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
-from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
 
 from .served_project import BO, GDPR, PROJECT, SEED, ServedProject, held
 
@@ -321,4 +324,98 @@ def test_who_can_manage_is_learnt_with_the_person(
     assert said in lessons[RIGHT]["reason"]
     lacks = "the person tried lacks the manager right, which some services require: name somebody who has it"
     assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")
+    assert held(clinic.service) == before
+
+
+class Altered(Sandbox):
+    """Shows one listing otherwise than it is."""
+
+    altered: ClassVar[str]
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if path == self.altered and said.status < 300:
+            self.written(method)
+            return json_response(200, self.shown(json.loads(said.body))) if method == "GET" else said
+        return said
+
+    def written(self, method: str) -> None:
+        """Hears of each call."""
+
+    def shown(self, listing: dict[str, Any]) -> dict[str, Any]:
+        """The listing as it is shown."""
+        raise NotImplementedError
+
+
+class WithoutStart(Altered):
+    """Keeps the start of an assignment, and never shows it."""
+
+    altered = "/content/targets"
+
+    def shown(self, listing: dict[str, Any]) -> dict[str, Any]:
+        return {"targets": [{**one, "startTime": None} for one in listing["targets"]]}
+
+
+class Late(Altered):
+    """Shows assignments to groups two seconds after the last one was made."""
+
+    altered, clock, made = "/content/targets", VirtualClock(), -9.0
+
+    def written(self, method: str) -> None:
+        self.made = self.clock.now() if method == "POST" else self.made
+
+    def shown(self, listing: dict[str, Any]) -> dict[str, Any]:
+        is_late = self.clock.now() < self.made + 2
+        return {"targets": [one for one in listing["targets"] if one["targetType"] != "GROUP" or not is_late]}
+
+
+class OtherType(Altered):
+    """Shows fields of texts under a type that the specification does not have."""
+
+    altered = "/custom-fields"
+
+    def shown(self, listing: dict[str, Any]) -> dict[str, Any]:
+        types = {"TEXT": "FREE_TEXT"}
+        rows = listing["customFields"]
+        return {"customFields": [{**one, "type": types.get(one["type"], one["type"])} for one in rows]}
+
+
+ANSWER = "users.update-custom-field-choice"
+
+
+@pytest.mark.parametrize(
+    ("made", "key", "reason"),
+    [
+        (WithoutStart, "content-targets.clear-time", "without the name of startTime there is nothing to clear"),
+        (OtherType, f"{ANSWER}.value-text", "the scratch field is of type FREE_TEXT, not TEXT"),
+    ],
+)
+def test_what_a_service_does_not_show_is_not_learnt(
+    open_clinic: Open, made: type[Sandbox], key: str, reason: str
+) -> None:
+    """The lesson on it has its reason, the others are learnt, and all is as before."""
+    clinic = open_clinic(made=made)
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *BOTH)
+    assert code == 0, out + clinic.err
+    lessons = {one["key"]: one for one in json.loads(out)["probe"]["lessons"]}
+    assert (lessons[key]["verdict"], lessons[key]["reason"]) == ("unknown", reason)
+    assert {lessons[one]["verdict"] for one in ("content-targets.on-existing", f"{ANSWER}.value")} == {"confirmed"}
+    assert held(clinic.service) == before
+
+
+def test_assignments_that_show_late_are_waited_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names and behaviours of an assignment are found where it alone shows late."""
+    monkeypatch.setattr(
+        "lmsconf.doctor.probe_trials.time", SimpleNamespace(monotonic=Late.clock.now, sleep=Late.clock.sleep)
+    )
+    dialect = {
+        "content-targets.create.mandatory": "required",
+        "content-targets.create.startTime": "visibleFrom",
+        "content-targets.time-precision": "minute",
+    }
+    clinic = open_clinic(dialect, made=Late)
+    before = held(clinic.service)
+    lessons = clinic.probe(*BOTH)
+    assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
     assert held(clinic.service) == before
