@@ -167,12 +167,8 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
 
 
 def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
-    """Return whether a person who is not live can be created, and report why not.
-
-    A service that lists nobody archived may hide them: an entry with `archived: true` may have come true there.
-    """
-    is_archived = spec.flag("archived")
-    if not planning.policy.create_people or is_archived:
+    """Return whether a person who is not live can be created, and report why not."""
+    if not planning.policy.create_people or spec.flag("archived"):
         near = hint_on_missing(
             planning,
             USER,
@@ -181,18 +177,14 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         )
         way = (
             "There is nobody to archive: remove the entry."
-            if is_archived
+            if planning.policy.create_people
             else "Creating people must be allowed in the project file: `people: {create: true}`."
         )
-        rows = planning.snapshot.rows(PersonRow)
-        hidden = ", or the service does not list archived people" if is_archived and not near else ""
-        hidden = "" if any(row.archived for row in rows) else hidden
         planning.report(
             declared,
             "person/unknown",
-            f"{declared.address.name} is not a person of this workspace{hidden}",
+            f"{declared.address.name} is not a person of this workspace",
             hint=" ".join(filter(None, [near, way])),
-            severity=Severity.WARNING if hidden else Severity.ERROR,
         )
         return False
     missing = [key for key in TEXTS if key not in spec.texts]

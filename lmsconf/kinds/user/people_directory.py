@@ -163,11 +163,7 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
     planning.planned_people = {one.address.name: one for one in planned}
-    new = frozenset(
-        match.address.name
-        for match in matched.matches
-        if match.row is None and not match.declared.spec.flag("archived")
-    )
+    new = frozenset(match.address.name for match in matched.matches if match.row is None)
     directory = PeopleDirectory.of(
         (later.get(row.id, row) for row in listing), new if planning.policy.create_people else frozenset()
     )
@@ -205,15 +201,11 @@ def report_unknown_people(
         _person(
             planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
         )
-    planned = {person: planning.planned_people.get(person) for person in missing}
-    away = frozenset(one for one, match in planned.items() if match and match.declared.spec.flag("archived"))
-    for person in sorted((named & people.archived) | away):
+    for person in sorted(named & people.archived):
         hint = "Archived people cannot learn: remove the person, or unarchive the account."
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
-    unknown = frozenset(missing)
     if not missing:
         return listed
-    missing = [person for person in missing if person not in away]
     counted = len(named - people.archived)
     skip = planning.policy.skip_unknown and len(missing) * 10 <= counted
     severity = Severity.WARNING if skip else Severity.ERROR
@@ -229,6 +221,7 @@ def report_unknown_people(
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
         )
+    unknown = frozenset(missing)
     return PeopleList(listed.include - unknown, listed.exclude - unknown, listed.whole)
 
 
