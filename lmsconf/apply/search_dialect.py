@@ -231,8 +231,8 @@ class ValueSearch:
         for more in joint_values(sorted(keys), current, text):
             if self.is_enough:
                 break
-            # Where names are passed over, each shows by itself whether it is right.
-            if reached.refusal is None and not names.isdisjoint(more):
+            # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
+            if reached.refusal is None and names >= more.keys():
                 continue
             now = self._once({**found, **more})
             if now is not None and now.left < reached.left:
