@@ -65,11 +65,12 @@ _CREATED: Final = {
     "last_name": "users.create.lastName",
     "language": "users.create.language",
 }
-_TARGET: Final = {
+TARGET_KEYS: Final = {
     "mandatory": "content-targets.create.mandatory",
     "visible_from": "content-targets.create.startTime",
     "visible_until": "content-targets.create.finishTime",
 }
+"""Part of an assignment → the key of its name."""
 
 
 class _Explanation(Struct, frozen=True):
@@ -153,7 +154,7 @@ def _explained(left: _Left) -> _Explanation:
     top, _, _ = path.partition(".")
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(left, operation)
-    if "content-targets.create" in sent and path in _TARGET:
+    if "content-targets.create" in sent and path in TARGET_KEYS:
         return _of_target(left)
     if ANSWERS in sent and top == "answers":
         return _of_answer(left)
@@ -215,7 +216,7 @@ def _of_target(left: _Left) -> _Explanation:
     if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
-        return _Explanation(keys=(_TARGET[path],))
+        return _Explanation(keys=(TARGET_KEYS[path],))
     if wanted is None and left.planned.action is Action.CREATE:
         return _Explanation(why="the service sets it by itself: declare a value, or apply again to clear it")
     if wanted is None:

@@ -31,6 +31,7 @@ from lmsconf.api.spec.dialect_candidates import (
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
+from lmsconf.apply.explain_mismatch import TARGET_KEYS
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
@@ -48,9 +49,7 @@ _WHOLE: Final = 1000
 _WAITS: Final = 2
 """How many accepted calls a search waits for, after a refusal."""
 _PARTS: Final[Mapping[str, set[str]]] = {
-    "content-targets.create.mandatory": {"mandatory"},
-    "content-targets.create.startTime": {"visible_from"},
-    "content-targets.create.finishTime": {"visible_until"},
+    **{key: {part} for part, key in TARGET_KEYS.items()},
     TIME_FORMAT: {"visible_from", "visible_until"},
 }
 """Key → the parts of an assignment that show whether it is right."""

@@ -253,7 +253,7 @@ class Slow(httpx.BaseTransport):
 
 
 def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
-    """While it is held others are refused before they write anything, told by whom and until when."""
+    """While it is held others are refused before they write anything; the message names the holder and the time."""
     day = ClockedWorkspace()
     with day.smith().hold(LOCK_TERMS):
         assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]

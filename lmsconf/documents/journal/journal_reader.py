@@ -63,7 +63,10 @@ def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
 
 
 def seen_values(root: Path, url: str) -> dict[str, str]:
-    """Return the dialect keys that runs on a workspace have seen to be right → the value; the newest run counts."""
+    """Return the dialect keys that runs on a workspace have seen to be right → the value; the newest run counts.
+
+    A key may be followed by a space and the one operation that has shown it, or `empty`: false or nothing was sent.
+    """
     return {key: value for run in reversed([*read_runs(root, url)]) for key, value in run.seen.items()}
 
 
