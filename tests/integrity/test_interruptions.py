@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,8 @@ class Cut:
             with held:
                 for number in signals:
                     running.send_signal(number)
+                    while running.poll() is None and _is_pending(running.pid, number):
+                        pass  # signals that are pending together arrive in any order
                 if len(signals) > 1:
                     running.wait(int(HANGS))  # it ends without the answer
             out, err = running.communicate(timeout=HANGS)
@@ -133,6 +136,13 @@ class Cut:
             stderr=stderr,
             text=True,
         )
+
+
+def _is_pending(pid: int, number: int) -> bool:
+    """Whether no thread of the process has taken a signal yet, as far as the system tells."""
+    status = Path(f"/proc/{pid}/status")
+    pending = re.search(r"^ShdPnd:\s*(\w+)", status.read_text() if status.exists() else "", re.MULTILINE)
+    return pending is not None and bool(int(pending[1], 16) >> (number - 1) & 1)
 
 
 class Last:
