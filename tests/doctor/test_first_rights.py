@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, cast
@@ -237,6 +238,31 @@ class Own(Sandbox):
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         said = super().answer(method, path, query, headers, body)
         return json_response(self.status, {"error": "no"}) if said.status == 400 else said
+
+
+class Hiding(Sandbox):
+    """A service whose listing of people has nobody who is archived."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if (method, path) != ("GET", "/users"):
+            return said
+        page = json.loads(said.body)
+        page["users"] = [one for one in page["users"] if not one.get("archivedAt")]
+        return json_response(200, {**page, "matchCount": len(page["users"])})
+
+
+def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(open_clinic: Open) -> None:
+    """The apply ends with 0, and later plans name the person in a warning; a group may name them, too."""
+    clinic = open_clinic({}, PEOPLE, made=Hiding)
+    group = f"groups: [{{name: Coaches, members: [{BO}, {CY}]}}]\n"
+    declare(clinic, group)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    declare(clinic, f"{group}users: [{{email: {CY}, archived: true}}, {{email: {BO}, language: sv}}]\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    code, out = clinic.run("plan", "--detailed-exitcode")
+    assert code == 0, out + clinic.err
+    assert f"{CY} is not a person of this workspace, or the service does not list archived people" in out
 
 
 def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> None:

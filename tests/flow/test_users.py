@@ -179,6 +179,24 @@ def test_admins_are_counted_only_when_they_must_be(tmp_path: Path) -> None:
     assert [call.operation for call in it.calls].count("users.extended-info") == 1  # three people, one page
 
 
+@pytest.mark.parametrize("options", ["", CREATE])
+def test_who_is_to_be_archived_and_is_not_listed_may_be_so_already(tmp_path: Path, options: str) -> None:
+    """A service that lists nobody who is archived may hide them: that is a warning. One that lists them does not."""
+    seed = "people: [{{email: ann@x.example}}{}]\ngroups: [{{name: A, members: [ann@x.example]}}]\n"
+    said = (
+        "users: [{email: zoe@far.example, archived: true}]\n"
+        "groups: [{name: A, members: [ann@x.example, zoe@far.example]}]"
+    )
+    plan = project(tmp_path / "hidden", options, seed.format("")).plan(said)
+    assert plan.changes == ()
+    assert {one.code: one.severity.value for one in plan.all_problems} == {
+        "person/unknown": "warning",
+        "person/archived": "warning",
+    }
+    listed = project(tmp_path / "listed", options, seed.format(", {email: bo@x.example, archived: true}"))
+    assert told(listed, said) == ["person/unknown"]
+
+
 @pytest.mark.parametrize(
     ("least", "said", "codes"),
     [

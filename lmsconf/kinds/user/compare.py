@@ -26,7 +26,7 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
+from lmsconf.kinds.user.people_directory import may_be_hidden, people_directory, register_planned_people
 from lmsconf.kinds.user.steps import (
     choice_refs_in_answers,
     live_answers,
@@ -133,7 +133,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
     declared, row = match.declared, match.row
     spec = declared.spec
-    if row is None and not _may_come(planning, declared, spec):
+    if row is None and not _may_come(planning, match):
         return None
     missing = first_unread_key(spec, row) if row else None
     if missing:
@@ -166,8 +166,9 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     )
 
 
-def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
+def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether a person who is not live can be created, and report why not."""
+    declared, spec = match.declared, match.declared.spec
     if not planning.policy.create_people or spec.flag("archived"):
         near = hint_on_missing(
             planning,
@@ -180,11 +181,14 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
             if planning.policy.create_people
             else "Creating people must be allowed in the project file: `people: {create: true}`."
         )
+        is_hidden = may_be_hidden(planning, match)
+        why = ", or the service does not list archived people" if is_hidden else ""
         planning.report(
             declared,
             "person/unknown",
-            f"{declared.address.name} is not a person of this workspace",
+            f"{declared.address.name} is not a person of this workspace{why}",
             hint=" ".join(filter(None, [near, way])),
+            severity=Severity.WARNING if is_hidden else Severity.ERROR,
         )
         return False
     missing = [key for key in TEXTS if key not in spec.texts]
