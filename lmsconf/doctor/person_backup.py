@@ -39,8 +39,14 @@ DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
 """How far ahead the archive dates of a probe are."""
 _MOST_TRIES: Final = 300
-"""The keys of a person's rights, with which the names of `user-access.make-…` end."""
-_PARTS: Final = {"rights": "rights", "date": "archive date", "metadata": "metadata", "answers": "answers"}
+"""How many forms are tried to clear an answer."""
+_PARTS: Final = {
+    "rights": "rights",
+    "applications": "applications",
+    "date": "archive date",
+    "metadata": "metadata",
+    "answers": "answers",
+}
 """The fields of a PersonBackup that a probe may change, as messages call them."""
 
 
@@ -51,6 +57,7 @@ class PersonBackup(Struct, frozen=True):
     email: str
     archived: bool
     rights: Mapping[str, bool]
+    applications: frozenset[str]
     date: int | None
     metadata: Mapping[str, str]
     answers: tuple[AnswerRow, ...] | None
@@ -69,6 +76,7 @@ class PersonBackup(Struct, frozen=True):
             email=str(user.get("email") or person),
             archived=user.get("archivedAt") is not None,
             rights={right: bool(user.get(right)) for right in RIGHTS},
+            applications=frozenset(map(str, cast("list[Json]", user.get("applicationIds") or []))),
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in members(metadata).items()},
             answers=answers if is_repeatable else None,
@@ -100,6 +108,7 @@ class PersonBackup(Struct, frozen=True):
         return replace(
             live,
             rights=self.rights,
+            applications=self.applications,
             date=live.date if is_changed else self.date,
             metadata={**self.metadata, **live.metadata},
             answers=None if live.answers is None else tuple(sorted([*kept, *lost], key=lambda one: one.field)),
@@ -116,11 +125,16 @@ class PersonBackup(Struct, frozen=True):
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
         was, now = self.rights, self.retake(client)
-        lost = [right for right in RIGHTS if now.rights[right] is not was[right]]
+        found = now.rights
+        lost = [right for right in RIGHTS if found[right] is not was[right]]
         for right in lost:
             path = {"userId": self.id, "endow": str(was[right]).lower()}
             client.send(f"user-access.make-{right}", path=path)
+        if lost:
+            # A service may give applications with a right, and take them with it.
+            now = self.retake(client)
         parts = (
+            ("an application", now.applications != self.applications, self.restore_applications),
             ("the archive date", now.date != self.date, self.restore_date),
             ("the metadata", now.metadata != self.metadata, self.restore_metadata),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
@@ -128,7 +142,7 @@ class PersonBackup(Struct, frozen=True):
         changed = {part: restore for part, is_changed, restore in parts if is_changed}
         for restore in changed.values():
             restore(client)
-        rights = [f"{one} of {self.email} was {was[one]}, became {now.rights[one]}" for one in lost]
+        rights = [f"{one} of {self.email} was {was[one]}, became {found[one]}" for one in lost]
         others = [f"{part} of {self.email} was changed" for part in changed]
         return [f"{change}, and is restored" for change in (*rights, *others)]
 
@@ -149,6 +163,13 @@ class PersonBackup(Struct, frozen=True):
     def lacks_answers_of(self, before: PersonBackup) -> bool:
         """Whether an earlier answer is missing or different."""
         return not set(before.answers or ()) <= set(self.answers or ())
+
+    def restore_applications(self, client: TrialClient) -> None:
+        """Give back the applications that are missing, and take those that came along with a right."""
+        held = self.retake(client).applications
+        for application in sorted(held ^ self.applications):
+            path = {"userId": self.id, "action": "REMOVE" if application in held else "ADD"}
+            client.send("user-access.set", path=path, fields={"applicationId": application})
 
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
@@ -205,7 +226,7 @@ def _is_repeatable(answer: AnswerRow, field: FieldRow | None) -> bool:
 class _KeptDocument(Struct, kw_only=True):
     """What is kept. words: the dialect as far as it was known."""
 
-    format: Literal["lmsconf.probe-people/2"] = "lmsconf.probe-people/2"
+    format: Literal["lmsconf.probe-people/3"] = "lmsconf.probe-people/3"
     words: Mapping[str, Value]
     people: tuple[PersonBackup, ...]
 

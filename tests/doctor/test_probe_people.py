@@ -482,3 +482,24 @@ def test_an_account_that_is_gone_may_be_forbidden(open_clinic: Open) -> None:
     code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
     assert code == 0, out + clinic.err
     assert "users.create.lastName: familyName" in (clinic.folder / "lmsconf.yaml").read_text(encoding="utf-8")
+
+
+class Generous(Sandbox):
+    """Gives managers an application along, which stays when the right is taken."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/make-manager/true"):
+            access = path.replace("make-manager/true", "access/ADD")
+            sent = {**headers, "content-type": "application/json"}
+            assert super().answer("POST", access, "", sent, b'{"applicationId": "analyse"}').status < 300
+        return super().answer(method, path, query, headers, body)
+
+
+def test_applications_that_come_with_a_right_are_taken_back(open_clinic: Open) -> None:
+    """And the report names them."""
+    clinic = open_clinic({}, made=Generous)
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
+    assert code == 0, out + clinic.err
+    assert f"an application of {BO} was changed, and is restored" in out
+    assert held(clinic.service) == before
