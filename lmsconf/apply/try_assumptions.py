@@ -24,7 +24,7 @@ from lmsconf.api.spec.dialect_candidates import (
     WINDOW_KEYS,
     Value,
 )
-from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
+from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
 from lmsconf.apply.check_first_changes import (
     LISTS,
@@ -52,8 +52,9 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
-_CLEARING: Final = frozenset(map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")))
-"""Keys of what clears an answer."""
+_FORM_TO_CLEAR: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+"""Key of what clears an answer → that of how such an answer is given: an object that clears one has its form."""
+_CLEARING: Final = _FORM_TO_CLEAR.keys()
 _BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
 """Keys that not every call that works shows to be right."""
 _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
@@ -323,7 +324,8 @@ class FirstCalls:
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
         is_done, is_whole, left = False, True, frozenset[str]()
         if not values:
-            found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
+            forms = {form for key in keys & _CLEARING if not client.spec.is_known(form := _FORM_TO_CLEAR[key])}
+            found = search.find(keys | forms, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
             is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
             values = {} if is_told else dict(found.values)

@@ -376,6 +376,20 @@ def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic:
     assert "cannot be cleared, because the service refuses it" in out + clinic.err
 
 
+def test_an_answer_may_be_cleared_by_an_object_that_no_call_has_given(open_clinic: Open) -> None:
+    """Where answers are only cleared, the form in which they are given is searched for, too, and told."""
+    dialect = {f"{ANSWERS}.value": "object-id", f"{ANSWERS}.clear-choice": "object"}
+    clinic = declaring(open_clinic, dialect, CLEARS)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
+    lines = ", ".join(f"{key}: {value}" for key, value in dialect.items())
+    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}dialect: {{{lines}}}\n", encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
 def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a search ends before every form was tried, it is not known that the service never clears."""
     clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
