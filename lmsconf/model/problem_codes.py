@@ -182,6 +182,7 @@ _MEANINGS: Final = {
     "person/too-many-unknown": "More than a tenth of a list of people is not live, so `people: {unknown: skip}` does not apply.",
     "person/twice": "Several people of the workspace have this e-mail.",
     "person/unexplained": "A member or manager is in no list of people. It is shown by id, and never removed.",
+    "person/not-listed": "An entry says whether somebody is archived, nobody has the e-mail in the list of people, and the list has no archived person: the service may leave them out. Pin the account with `id:`. With `archived: true` this is a warning.",
     "person/unknown": "No person of the workspace has this e-mail. Correct it, declare the person under `users:`, or set `people: {unknown: skip}`.",
     "plan/circle": "Calls of the plan depend on each other in a cycle. Make the change in two steps.",
     "plan/stale": "The plan file was edited or cut, is of another workspace, has expired, or the workspace has changed since. Plan again.",

@@ -241,20 +241,33 @@ class Own(Sandbox):
 
 
 class Hiding(Sandbox):
-    """A service whose listing of people has nobody who is archived."""
+    """A service whose listing of people has nobody who is archived; the extended one has them."""
+
+    listings: ClassVar[tuple[str, ...]] = ("/users",)
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         said = super().answer(method, path, query, headers, body)
-        if (method, path) != ("GET", "/users"):
+        if method != "GET" or path not in self.listings:
             return said
+        with self.store.read_transaction() as repository:
+            away = {*cast("list[str]", repository.column("SELECT email FROM people WHERE archived_at IS NOT NULL"))}
         page = json.loads(said.body)
-        page["users"] = [one for one in page["users"] if not one.get("archivedAt")]
+        page["users"] = [one for one in page["users"] if one["email"] not in away]
         return json_response(200, {**page, "matchCount": len(page["users"])})
 
 
-def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(open_clinic: Open) -> None:
-    """The apply ends with 0, and later plans name the person in a warning; a group may name them, too."""
-    clinic = open_clinic({}, PEOPLE, made=Hiding)
+class HidingAll(Hiding):
+    """Neither listing has them."""
+
+    listings: ClassVar[tuple[str, ...]] = ("/users", "/users/extended-info")
+
+
+@pytest.mark.parametrize("made", [Hiding, HidingAll])
+def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
+    open_clinic: Open, made: type[Sandbox]
+) -> None:
+    """The apply ends with 0, and the next plan is empty; to unarchive somebody in no listing, an entry needs their id."""
+    clinic = open_clinic({}, PEOPLE, made=made)
     group = f"groups: [{{name: Coaches, members: [{BO}, {CY}]}}]\n"
     declare(clinic, group)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
@@ -262,7 +275,17 @@ def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(ope
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     code, out = clinic.run("plan", "--detailed-exitcode")
     assert code == 0, out + clinic.err
-    assert f"{CY} is not a person of this workspace, or the service does not list archived people" in out
+    unlisted = f"{CY} is not listed, and the service may not list archived people"
+    assert (unlisted in out) is (made is HidingAll)
+    entry = f"users: [{{email: {CY}, archived: false}}]\n"
+    declare(clinic, group + entry)
+    if made is HidingAll:
+        assert clinic.run("plan")[0] == 1
+        assert unlisted in clinic.err
+        assert "pin it in the entry: `id: ID`" in clinic.err
+        declare(clinic, group + entry.replace("archived", "id: u-5, archived"))
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
 def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> None:

@@ -190,7 +190,7 @@ def test_who_is_to_be_archived_and_is_not_listed_may_be_so_already(tmp_path: Pat
     plan = project(tmp_path / "hidden", options, seed.format("")).plan(said)
     assert plan.changes == ()
     assert {one.code: one.severity.value for one in plan.all_problems} == {
-        "person/unknown": "warning",
+        "person/not-listed": "warning",
         "person/archived": "warning",
     }
     listed = project(tmp_path / "listed", options, seed.format(", {email: bo@x.example, archived: true}"))

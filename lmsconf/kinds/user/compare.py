@@ -169,32 +169,29 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
 def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether a person who is not live can be created, and report why not."""
     declared, spec = match.declared, match.declared.spec
-    if not planning.policy.create_people or spec.flag("archived"):
-        near = hint_on_missing(
-            planning,
-            USER,
-            suggest_name(planning, declared.address.name, people_directory(planning).by_email, did_you_mean_email),
-            "",
-        )
-        way = (
-            "There is nobody to archive: remove the entry."
-            if planning.policy.create_people
-            else "Creating people must be allowed in the project file: `people: {create: true}`."
-        )
-        is_hidden = may_be_hidden(planning, match)
-        why = ", or the service does not list archived people" if is_hidden else ""
-        planning.report(
-            declared,
-            "person/unknown",
-            f"{declared.address.name} is not a person of this workspace{why}",
-            hint=" ".join(filter(None, [near, way])),
-            severity=Severity.WARNING if is_hidden else Severity.ERROR,
-        )
-        return False
     missing = [key for key in TEXTS if key not in spec.texts]
-    for key in missing:
-        report_missing_key(planning, declared, key)
-    return not missing
+    is_hidden, is_archived = may_be_hidden(planning, match), spec.flag("archived")
+    if planning.policy.create_people and not is_archived and not (is_hidden and missing):
+        for key in missing:
+            report_missing_key(planning, declared, key)
+        return not missing
+    name = declared.address.name
+    near = suggest_name(planning, name, people_directory(planning).by_email, did_you_mean_email)
+    code, why = "person/unknown", f"{name} is not a person of this workspace"
+    way = "Creating people must be allowed in the project file: `people: {create: true}`."
+    if is_hidden:
+        code, why = "person/not-listed", f"{name} is not listed, and the service may not list archived people"
+        way = "If the account exists, pin it in the entry: `id: ID`. It is read by its id then."
+    elif planning.policy.create_people:
+        way = "There is nobody to archive: remove the entry."
+    planning.report(
+        declared,
+        code,
+        why,
+        hint=" ".join(filter(None, [hint_on_missing(planning, USER, near, ""), way])),
+        severity=Severity.WARNING if is_hidden and is_archived else Severity.ERROR,
+    )
+    return False
 
 
 def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:

@@ -163,7 +163,8 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
     planning.planned_people = {one.address.name: one for one in planned}
-    hidden = frozenset(match.address.name for match in matched.matches if may_be_hidden(planning, match))
+    to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
+    hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
     new = frozenset(match.address.name for match in matched.matches if match.row is None) - hidden
     directory = PeopleDirectory.of(
         (later.get(row.id, row) for row in listing), new if planning.policy.create_people else frozenset()
@@ -179,15 +180,16 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
 
 
 def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
-    """Return whether somebody who is to be archived is not listed, and may be archived already.
+    """Return whether somebody is not listed, and may be archived: the entry says whether they are to be.
 
     The API specification does not say whether GET /users lists archived people (Users). A service that lists one does.
     While a run is verified, who is listed as archived may be so by this run alone.
     """
     is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
-    if not is_unlisted or not match.declared.spec.flag("archived"):
+    if not is_unlisted or match.declared.spec.flag("archived") is None:
         return False
-    return planning.policy.verifying or not any(row.archived for row in planning.snapshot.rows(PersonRow))
+    rows = planning.snapshot.rows(PersonRow)
+    return planning.policy.verifying or not any(row.archived and not row.unlisted for row in rows)
 
 
 def _key_without_right(spec: PersonSpec) -> str | None:

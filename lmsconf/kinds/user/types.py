@@ -85,6 +85,8 @@ class PersonRow(SnapshotRow, frozen=True):
 
     Several placeholders may be the same person.
     """
+    unlisted: bool | None = None
+    """True for a person that GET /users does not list, and GET /users/{userId} shows."""
 
     @property
     def name(self) -> str:

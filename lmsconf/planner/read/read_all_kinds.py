@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.api.spec.operations import USERS
+from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.group import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import (
@@ -98,11 +98,14 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
         return
     few = _looked_up(reading, rows, most, keep) if most and not loses else None
     *_, rows = (few,) if few else (rows, *pages)
+    unlisted = () if few else tuple(_unlisted(reading, rows, keep))
     if reading.effects and not few:
         index.finish(rows.incomplete)
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
-    listing = reading.listings[USER] = sorted_listing(map(parse_person_row, rows.rows), rows.incomplete)
+    people = [*map(parse_person_row, rows.rows), *(replace(parse_person_row(one), unlisted=True) for one in unlisted)]
+    rows = replace(rows, rows=(*rows.rows, *unlisted))
+    listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
@@ -162,14 +165,30 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
-    editors = _editors(reading, known.union(others), keep)
+    # So that drift can name them; of one who is no person of the workspace the id is shown.
+    editors = _people(reading, sorted(reading.editors - known.union(others))[:_EDITORS], keep)
     return ListedRows(rows=(*first.rows, *people, *editors), total=first.total)
 
 
-def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
-    """Yield the rows of the first few last editors who are people of the workspace, so that drift can name them."""
-    for id in sorted(reading.editors - known)[:_EDITORS]:
-        # Of one who is no person of the workspace the id is shown.
+def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]) -> Iterator[Row]:
+    """Yield the rows of declared people that the listing does not have, by their pins, or those of a plan.
+
+    The API specification does not say whether GET /users has archived people (Users). Of somebody whose entry says
+    whether they are archived, GET /users/extended-info may have the id.
+    """
+    entries = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
+    ids = {pin for one in entries if (pin := one.pin(reading.policy.workspace))} | reading.named_people
+    if not any(row.get("archivedAt") for row in rows.rows):
+        emails = {one.address.name for one in entries if "archived" in one.spec.declared_keys} - _emails(rows.rows)
+        for email in sorted(emails):
+            found = reading.api.rows(EXTENDED_INFO, query={"filter": email}).rows
+            ids |= {RemoteId(str(row["userId"])) for row in found if email in _emails([row])}
+    yield from _people(reading, sorted(ids - {str(row["userId"]) for row in rows.rows}), keep)
+
+
+def _people(reading: ReadContext, ids: Iterable[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
+    """Yield the row of each person of the workspace who has one of these ids."""
+    for id in ids:
         with suppress(Rejected):
             yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
 
