@@ -20,10 +20,12 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList
 from lmsconf.apply.explain_mismatch import dialect_hint, few
-from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.errors import ApiError, Problem, Rejected, Severity, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.responses import object_list, require_object
 from lmsconf.kinds.shared.steps import request_target
+from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Change
 
 _SHOWN: Final = 5
 _ADDITIONS: Final = ("manual-groups.add-managers", "smart-groups.add-managers")
@@ -34,6 +36,10 @@ _ENDINGS: Final = (
     "smart-groups.delete",
 )
 """The operations that end managing by themselves."""
+
+
+GIVING: Final = ("user-access.make-admin", "user-access.make-manager", "user-access.set")
+"""The operations that give or take a right or an application."""
 
 
 class ManagerRightMissing(Rejected):
@@ -90,6 +96,45 @@ class ComparedRights:
             "it is left to them",
             values={self.key: "given"},
         )
+
+
+class ComparedAccess:
+    """The rights and applications of the person of a call that gives or takes one, as they were before it.
+
+    changes: the changes of the plan. What these give or take is not compared. Raises ApiError.
+    """
+
+    def __init__(self, client: Client, sent: IssuedRequest, changes: Iterable[Change]) -> None:
+        self._client, self._sent = client, sent
+        self._id = sent.path_values(client.spec).get("userId", "")
+        self._before = self._read()
+        fields = [field for one in changes if one.address == sent.call.address for field in one.fields]
+        named = (name for field in fields for name in (*field.added, *field.removed))
+        self._planned = frozenset(map(str, (*(field.path for field in fields), *named)))
+
+    def along(self, resolver: AmbiguousWriteResolver) -> Problem | None:
+        """Return the warning where the call has changed more than the plan says, once it shows."""
+        after = resolver.poll(self._read, lambda now: now != self._before)
+        given, taken = after - self._before - self._planned, self._before - after - self._planned
+        if not (given or taken):
+            return None
+        done = (("granted", given), ("revoked", taken))
+        did = " and ".join(f"{verb} {few(sorted(names))}" for verb, names in done if names)
+        return Problem(
+            code="apply/side-effect",
+            message=f"{self._sent.call.address}: {self._sent.call.operation} also {did}, which the plan does not show; "
+            "it may do the same with other people",
+            hint="Declare `applications:` and the rights of the person to see and change them in plans.",
+            severity=Severity.WARNING,
+            address=str(self._sent.call.address),
+        )
+
+    def _read(self) -> frozenset[str]:
+        """Return the names of the rights and the ids of the applications that the person has."""
+        person = _read(self._client, self._id)
+        held = person.get("applicationIds")
+        applications = map(str, held) if isinstance(held, list) else ()
+        return frozenset([*(right for right in RIGHTS if person.get(right)), *applications])
 
 
 _Groups: TypeAlias = "Mapping[str, str]"

@@ -13,6 +13,7 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
 from lmsconf.apply.check_first_changes import key_if_empty, key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
+from lmsconf.apply.manager_rights import GIVING
 from lmsconf.apply.replanning import (
     VerificationResult,
     exit_code,
@@ -130,6 +131,7 @@ def _report(
         problems=(
             *verification.problems,
             *wrong_assumptions(run.errors),
+            *run.side_effects,
             *(no_effect_problem(plan, run, change, workspace.connection.spec) for change in unseen),
         ),
         meta=dict(meta),
@@ -207,6 +209,7 @@ def _send_calls(
             is_serial=first_calls.is_serial,
             interrupts=interrupts,
         )
+        run.side_effects = first_calls.side_effects
         if run.is_abandoned:
             pool.close(wait=False)
     return run, resolver
@@ -230,6 +233,7 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
         {id: frozenset(some) for id, some in keys.items()},
         {key for key in resting if seen.get(key_if_empty(key)) == spec.behaviour(key)},
         (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
+        GIVING,
     )
 
 

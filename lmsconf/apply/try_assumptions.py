@@ -9,7 +9,7 @@ that explains it is searched for, and no other call that rests on the point is s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from lmsconf.api.client import Client
@@ -37,10 +37,10 @@ from lmsconf.apply.check_first_changes import (
     named_people,
 )
 from lmsconf.apply.explain_mismatch import dialect_lines
-from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
+from lmsconf.apply.manager_rights import ComparedAccess, ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import NOT_TRIED, ValueSearch, calls_left
-from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
+from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Address
@@ -66,7 +66,8 @@ class FirstCalls:
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
     that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
-    right, by the name of `key_of_list` or `key_if_empty`.
+    right, by the name of `key_of_list` or `key_if_empty`. watched: the operations of which the first call is compared
+    with what it does along, reported in `side_effects`.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class FirstCalls:
         keys: Mapping[str, frozenset[str]],
         shown: Collection[str] = (),
         note: Callable[[str], None] = lambda _: None,
+        watched: Collection[str] = (),
     ) -> None:
         self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
         self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
@@ -91,6 +93,7 @@ class FirstCalls:
             one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in keys.get(one.id, ())
         }
         self._most_added = 1
+        self._watched, self.side_effects = {*watched}, list[Problem]()
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
@@ -141,6 +144,22 @@ class FirstCalls:
 
     @contextmanager
     def comparing(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
+    ) -> Iterator[IssuedRequest]:
+        """Send the yielded call inside, compared as by `_trying`; the first of its sort also by what it does along."""
+        operation, access = sent.call.operation, None
+        with suppress(ApiError):
+            if operation in self._watched:
+                access = ComparedAccess(client, sent, self._plan.changes)
+        with self._trying(client, sent, ids, resolver) as first:
+            yield first
+        with suppress(ApiError):
+            if access is not None and operation in self._watched:
+                self._watched.discard(operation)
+                self.side_effects.extend(filter(None, [access.along(resolver)]))
+
+    @contextmanager
+    def _trying(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
     ) -> Iterator[IssuedRequest]:
         """Send the yielded call inside, with its resource compared if it is the first to rest on an assumption.

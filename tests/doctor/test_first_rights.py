@@ -240,6 +240,35 @@ class Own(Sandbox):
         return json_response(self.status, {"error": "no"}) if said.status == 400 else said
 
 
+class Generous(Sandbox):
+    """Gives managers an application along, and takes it with the right."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        for given, action in (("true", "ADD"), ("false", "REMOVE")):
+            if path.endswith(f"make-manager/{given}"):
+                access = path.replace(f"make-manager/{given}", f"access/{action}")
+                sent = {**headers, "content-type": "application/json"}
+                super().answer("POST", access, "", sent, b'{"applicationId": "analyse"}')
+        return super().answer(method, path, query, headers, body)
+
+
+def test_what_comes_along_with_a_right_is_told(open_clinic: Open) -> None:
+    """An application that the service gives or takes with a right: a warning, unless the plan changes it, too."""
+    clinic = open_clinic({}, PEOPLE, made=Generous)
+    declare(clinic, f"users: [{{email: {BO}, manager: true}}, {{email: {CY}, manager: true}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 0, out + clinic.err
+    assert out.count("user-access.make-manager also granted analyse, which the plan does not show") == 1
+    declare(clinic, f"users: [{{email: {BO}, manager: false}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 0, out + clinic.err
+    assert f"user/{BO}: user-access.make-manager also revoked analyse, which the plan does not show" in out
+    declare(clinic, f"users: [{{email: {BO}, manager: true, applications: [analyse]}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 0, out + clinic.err
+    assert "the plan does not show" not in out
+
+
 class Hiding(Sandbox):
     """A service whose listing of people has nobody who is archived; the extended one has them."""
 
@@ -266,7 +295,7 @@ class HidingAll(Hiding):
 def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
     open_clinic: Open, made: type[Sandbox]
 ) -> None:
-    """The apply ends with 0, and the next plan is empty; to unarchive somebody in no listing, an entry needs their id."""
+    """The apply ends with 0, and the next plan is empty; to unarchive somebody in no listing, an entry needs the id."""
     clinic = open_clinic({}, PEOPLE, made=made)
     group = f"groups: [{{name: Coaches, members: [{BO}, {CY}]}}]\n"
     declare(clinic, group)
