@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from operator import not_
@@ -240,6 +240,12 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
         if field := fields.get(id):
             keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
     return frozenset(keys)
+
+
+def clearing_keys(fields: Iterable[FieldRow], paths: Collection[str]) -> frozenset[str]:
+    """Return the keys of what clears the answers at these paths of a change of a person."""
+    names = {normalize_name(path.removeprefix("answers.")) for path in paths}
+    return frozenset(clear_answer_key(field.type) for field in fields if normalize_name(field.name) in names)
 
 
 class ComparedAnswers:

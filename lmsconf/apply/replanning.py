@@ -17,6 +17,7 @@ from lmsconf.errors import (
     LmsconfError,
     Problem,
     ProblemsFound,
+    Rejected,
     StalePlan,
     Terminated,
     Unauthorized,
@@ -78,6 +79,7 @@ def verify_by_replanning(
         reason=reason,
     )
     seen, was_read = VerificationResult(verified=verified, converged=False), False
+    unreadable: Rejected | None = None
     for _ in resolver.poll_visibility():
         try:
             if whole is None or was_read:
@@ -92,10 +94,17 @@ def verify_by_replanning(
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
             return replace(seen, problems=(*seen.problems, *wrong))
+        except Rejected as refused:
+            # What the run has deleted may still be listed, and not be readable any more.
+            unreadable = refused
+            continue
         except LmsconfError as error:
             return replace(skipped_verification(error.message), problems=error.problems)
+        unreadable = None
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
+    if unreadable is not None:
+        return replace(skipped_verification(unreadable.message), problems=unreadable.problems)
     residue = (*changes, *seen.residue)
     return replace(seen, converged=not (residue or seen.problems), residue=residue)
 

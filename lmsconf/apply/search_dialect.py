@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import (
+    CLEAR_TIME,
     EVERYONE_ID,
     ON_EXISTING,
     TIME_FORMAT,
@@ -29,6 +30,7 @@ from lmsconf.api.spec.dialect_candidates import (
     mentions,
 )
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import TARGET_KEYS
@@ -38,10 +40,13 @@ from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFoun
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
+from lmsconf.model.snapshot import Listing
 from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
+CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+"""Key of what clears an answer → that of how such an answer is given: an object that clears one has its form."""
 _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
@@ -112,6 +117,7 @@ class ValueSearch:
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
+        self._at_first: Mapping[str, Listing[Any]] = {}
         self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if creates else {}
 
     def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
@@ -120,7 +126,9 @@ class ValueSearch:
         refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
         first.
         """
-        self._snapshot, self._reached_with = self._read(), {}
+        self._snapshot, self._reached_with, self._sends = self._read(), {}, 0
+        self._idle: dict[str, str | None] = {}
+        self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
         if as_assumed and (now := self._tried({})) is not None:
@@ -154,11 +162,15 @@ class ValueSearch:
 
     def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
         """Return keys without those of parts of an assignment that show; all where everything shows."""
+        paths = self.paths_left(found or {})
+        return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
+
+    def paths_left(self, values: Mapping[str, Value]) -> set[str]:
+        """Return the keys of the resource that a plan under these values still changes; none if there is no plan."""
         with suppress(ProblemsFound):
-            plan = self._replan(self._snapshot, self._client.spec.with_values(found or {}))
-            paths = {field.path for one in plan.changes if one.address == self.call.address for field in one.fields}
-            return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
-        return keys
+            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
+            return {field.path for one in plan.changes if one.address == self.call.address for field in one.fields}
+        return set()
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
@@ -215,6 +227,7 @@ class ValueSearch:
         optional, nothing = keys - demanded, frozenset[str]()
         for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
             self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
+            self._sends = 0
             now, tried = self._once({}), demanded | kept
             if now is not None and now.left < reached.left:
                 return {}, now
@@ -241,7 +254,7 @@ class ValueSearch:
     @property
     def is_enough(self) -> bool:
         """Whether no other value is tried: the run was interrupted, or there are too many."""
-        return len(self._reached_with) == _MOST or self._resolver.stop_waiting.is_set()
+        return self._sends >= _MOST or self._resolver.stop_waiting.is_set()
 
     def _once(self, values: Mapping[str, Value]) -> _Reached | None:
         """Try values that were not tried yet, and only so many; return how far they get."""
@@ -250,7 +263,26 @@ class ValueSearch:
             self._reached_with[attempt] = self._tried(values)
         return self._reached_with.get(attempt)
 
-    def names_with_values(self) -> frozenset[str]:
+    @property
+    def has_changed(self) -> bool:
+        """Whether what is read of the resource differs from what it was before the search."""
+        return self._snapshot.listings != self._at_first
+
+    def remaining_values(self, keys: frozenset[str], answered: frozenset[str]) -> dict[str, Value] | None:
+        """Return the values that a search without a result leaves as the explanation; None if it leaves none.
+
+        answered: the keys of what clears answers that are still there.
+        """
+        can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (self.is_enough or self.creates)
+        if can_recreate and not keys & self._names_with_values():
+            # The parts have the right names, and every way to write them was tried.
+            return {ON_EXISTING: "recreate"}
+        if not self.is_enough and keys <= CLEARING.keys() | {OMITTED}:
+            # The call is right in all else, and every form that may clear an answer was tried.
+            return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
+        return None
+
+    def _names_with_values(self) -> frozenset[str]:
         """Return the keys that name the parts of the call's body, but for those that are cleared."""
         body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
         return frozenset(key for key in load_api_description().names if body.get(spoken(key)) not in (None, ""))
@@ -282,10 +314,17 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
+        before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
+        if values and sent in self._idle:
+            return self._reached(spec, self._idle[sent])
         with self._client.speaking({**self._base, **values}):
             refusal = self._refusal(calls)
+        self._sends += 1
         if calls:
             self._snapshot = self._read()
+            if self._snapshot.listings == before:
+                # Values of other keys may give the same calls: they would change nothing, either.
+                self._idle[sent] = refusal
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
             if len(self._accepted) <= _WAITS:

@@ -24,13 +24,14 @@ from lmsconf.api.spec.dialect_candidates import (
     WINDOW_KEYS,
     Value,
 )
-from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
 from lmsconf.apply.check_first_changes import (
     LISTS,
     ComparedAnswers,
     ComparedList,
     answer_keys,
+    clearing_keys,
     empty_parts,
     key_if_empty,
     key_of_list,
@@ -39,7 +40,7 @@ from lmsconf.apply.check_first_changes import (
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.manager_rights import ComparedAccess, ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
-from lmsconf.apply.search_dialect import NOT_TRIED, ValueSearch, calls_left
+from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
@@ -52,9 +53,6 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
-_FORM_TO_CLEAR: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
-"""Key of what clears an answer → that of how such an answer is given: an object that clears one has its form."""
-_CLEARING: Final = _FORM_TO_CLEAR.keys()
 _BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
 """Keys that not every call that works shows to be right."""
 _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
@@ -243,8 +241,11 @@ class FirstCalls:
         try:
             added = compared.whole() if is_whole else compared.sent
             yield added
-            self._refuse_unshown(sent, ids, resolver)
-            shows = compared.compare()
+            # A list that was begun shows first whether who was in it stays.
+            shows = begun is not None and compared.compare()
+            if not shows:
+                self._refuse_unshown(sent, ids, resolver)
+                shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver, rewrite)
             error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
@@ -341,16 +342,22 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done, is_whole, left = False, True, frozenset[str]()
+        is_done, is_whole, has_changed, left = False, True, False, frozenset[str]()
         if not values:
-            forms = {form for key in keys & _CLEARING if not client.spec.is_known(form := _FORM_TO_CLEAR[key])}
-            found = search.find(keys | forms, failed.message if refused else None, as_assumed=as_assumed)
+            refusal = failed.message if refused else None
+            found = search.find(keys, refusal, as_assumed=as_assumed)
+            answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
+            forms = {form for key in answered if not client.spec.is_known(form := CLEARING[key])}
+            if forms and not search.is_enough:
+                # An object that clears an answer has the form of one that gives it.
+                again = search.find(answered | forms, refusal)
+                found = again if again.is_done else found
             # Whose managers lack the right is known; a name that is only refused in another way is not.
             is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
             values = {} if is_told else dict(found.values)
             if not found.is_done:
-                # A call that leaves an end of the window as it is, is accepted and does not clear it.
-                values.pop(CLEAR_TIME, None)
+                # A call that leaves an end of the window, or an answer, as it is, is accepted and does not clear it.
+                values = {key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit"}
             try:
                 with client.speaking(values):
                     is_whole = compare() is not False
@@ -358,6 +365,7 @@ class FirstCalls:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
             is_done = found.is_done and is_whole and bool(values)
+            has_changed = search.has_changed
             if found.values and not found.is_done:
                 left = search.unshown(keys - values.keys() - NOT_TRIED)
             if found.is_done:
@@ -365,12 +373,12 @@ class FirstCalls:
                 if not values:
                     return None
             elif not values:
-                remaining = _remaining_values(keys, search)
+                remaining = search.remaining_values(keys, answered)
                 if remaining is None:
                     search.take_back()
                 else:
-                    values = remaining
-        if not values and isinstance(failed, Rejected):
+                    values, left = remaining, frozenset()
+        if not values and not has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
@@ -420,18 +428,6 @@ class FirstCalls:
         if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
-
-
-def _remaining_values(keys: frozenset[str], search: ValueSearch) -> dict[str, Value] | None:
-    """Return the values that a search without a result leaves as the explanation; None if it leaves none."""
-    can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (search.is_enough or search.creates)
-    if can_recreate and not keys & search.names_with_values():
-        # The parts have the right names, and every way to write them was tried.
-        return {ON_EXISTING: "recreate"}
-    if not search.is_enough and keys <= _CLEARING | {OMITTED}:
-        # The call is right in all else, and every form that may clear an answer was tried.
-        return dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
-    return None
 
 
 def _adds_to_others(change: Change) -> bool:

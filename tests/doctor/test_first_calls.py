@@ -29,6 +29,7 @@ MORE = {
 }
 REPLACES = {"manual-groups.add.mode": "replace"}
 KEY = "dialect: {manual-groups.add.mode: replace}\n"
+_NEWCOMERS = ("p0@acme.example", "p1@acme.example", "p2@acme.example")
 DECLARED = {
     "members": """
 groups:
@@ -325,6 +326,51 @@ def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
     assert asked[0] - asked[1] == 4
 
 
+def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic: Open) -> None:
+    """Two calls fill it; the second one shows what adding does, and no other name or number of people is tried."""
+    new, old = (
+        f"{{name: New, members: [{', '.join(_NEWCOMERS)}]}}",
+        "{name: Coaches, members: {include: [p3@acme.example]}}",
+    )
+    clinic = declaring(open_clinic, REPLACES, f"groups: [{new}, {old}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert "    manual-groups.add.mode: replace\n" in told
+    assert "manual-groups.add.batch: " not in told
+    assert [one.operation for one in clinic.service.log].count("manual-groups.add-members") == 3
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
+class ListsLate(Sandbox):
+    """Lists a group a few times more after it is deleted; its members are not found then."""
+
+    left = 0
+    listed: SandboxResponse
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if said.status == 404:
+            return json_response(410, {})
+        if method == "DELETE":
+            self.left = 4
+        if (method, path) == ("GET", "/groups") and "skip=0" in query:
+            self.left -= 1
+            self.listed = self.listed if self.left >= 0 else said
+            return self.listed
+        return said
+
+
+def test_a_group_that_is_still_listed_and_cannot_be_read_is_read_again(open_clinic: Open) -> None:
+    """The verification waits until the listing shows the deletion."""
+    clinic = declaring(open_clinic, REPLACES, "absent: {groups: [{name: Coaches}]}\n", ListsLate)
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 0, out + clinic.err
+
+
 def _assumed() -> dict[str, str]:
     spec = ApiSpec.default()
     return {key: spec.behaviour(key) for key in spec[ANSWERS].dialect_keys}
@@ -388,6 +434,25 @@ def test_an_answer_may_be_cleared_by_an_object_that_no_call_has_given(open_clini
     (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}dialect: {{{lines}}}\n", encoding="utf-8")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
+def test_an_answer_that_no_form_clears_is_told_apart_from_others(open_clinic: Open) -> None:
+    """A call that leaves the answer out is accepted, and clears the other one: that is no form that clears both."""
+    fields = [
+        {"name": "Department", "type": "CHOICE", "choices": ["Sales"]},
+        {"name": "Badge", "type": "TEXT"},
+    ]
+    people = [{"email": BO, "answers": {"Department": "Sales", "Badge": "7"}}, {"email": "anna.berg@acme.example"}]
+    clinic = open_clinic({f"{ANSWERS}.clear-text": "refused"}, {"custom_fields": fields, "people": people})
+    manifest = f"users: [{{email: {BO}, answers: {{Department: null, Badge: null}}}}]\n"
+    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    told = ""
+    for code in (5, 4):
+        (clinic.folder / "lmsconf.yaml").write_text(PROJECT + told, encoding="utf-8")
+        assert clinic.run("apply", "--auto-approve")[0] == code, clinic.err
+        told = f"dialect: {{{ANSWERS}.clear-text: refused}}\n"
+        assert "omit\n" not in clinic.err
+    assert answers(clinic.service)[BO] == {"Badge": "7"}
 
 
 def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
