@@ -18,7 +18,6 @@ from lmsconf.api.spec.dialect_candidates import (
     BATCH,
     CLEAR_TIME,
     MANAGED_GROUPS,
-    ON_EXISTING,
     TIME_FORMAT,
     WHO_CAN_MANAGE,
     WINDOW_KEYS,

@@ -163,9 +163,9 @@ def probe_member_keys(
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
     managers: people to make manager; one without and one with the right show whether it is required.
     """
-    client.try_candidates(MEMBERS, partial(_adds, client, MEMBERS, group, people[0]))
-    _take_out(client, MEMBERS, group, people[0])
-    _learn_managers(client, group, managers)
+    value = _working_name(client, scratch, MEMBERS, group, people[0])
+    client.conclude(MEMBERS, (value is None, None, client.failure_reason(MEMBERS)), (True, value, SEEN))
+    _learn_managers(client, scratch, group, managers)
     client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
     client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers))
@@ -217,17 +217,19 @@ def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> 
     return people[0] in listed if len(people) > 1 and people[1] in listed else None
 
 
-def _learn_managers(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+def _learn_managers(
+    client: TrialClient, scratch: ScratchObjects, group: str, candidates: Sequence[ManagerCandidate]
+) -> None:
     """Probe the managers field, if possible first with a person without the right that some services require."""
     lacking = next((one for one in candidates if one.is_able is False), None)
     able = next((one for one in candidates if one.is_able is not False), None)
-    value = None if lacking is None else _working_name(client, group, lacking)
+    value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
     is_refused = lacking is not None and value is None
     if value is None:
         if able is None and lacking is not None and lacking.grant is not None:
             lacking.grant()
             able = lacking
-        value = None if able is None else _working_name(client, group, able)
+        value = None if able is None else _working_name(client, scratch, MANAGERS, group, able.id)
     why = client.failure_reason(MANAGERS)
     lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
     client.conclude(
@@ -281,10 +283,19 @@ def _person(client: TrialClient, id: str) -> dict[str, Json]:
     return cast("dict[str, Json]", client.reader.get("users.get", path={"userId": id}))
 
 
-def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:
-    """Return the first name of the field under which the person becomes manager; remove the person again."""
-    value = client.first_working_value(MANAGERS, partial(_adds, client, MANAGERS, group, candidate.id))
-    _take_out(client, MANAGERS, group, candidate.id)
+def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:
+    """Return the first name of a list's field that adds the person; take the person out again.
+
+    It must add the person twice: a list may show late what another name has done.
+    """
+    adds, value = partial(_adds, client, key, group, person), None
+    for _ in range(2):
+        lag, value = client.lag, client.first_working_value(key, adds)
+        _take_out(client, key, group, person)
+        scratch.wait_for(lambda: person not in _people(client, key, group), WriteResult(True))
+        if client.lag == lag if value is None else adds(value):
+            break
+    _take_out(client, key, group, person)
     return value
 
 

@@ -287,9 +287,17 @@ class ScratchObjects:
         if sent.refused:
             return None
         answer = sent.answer if isinstance(sent.answer, dict) else {}
-        if answer.get("newUser") is True and answer.get("userId") is not None:
-            self._made[USERS].add(str(answer["userId"]))
-        return next((row for row in self.list_rows(USERS) if row.get("email") == email), None)
+        id = str(answer["userId"]) if answer.get("newUser") is True and answer.get("userId") is not None else None
+
+        def find() -> dict[str, Json] | None:
+            rows = self.list_rows(USERS)
+            return next((row for row in rows if row.get("email") == email or str(row["userId"]) == id), None)
+
+        if id is not None:
+            self._made[USERS].add(id)
+        # An account that was created may not be listed at once.
+        row = find() if id is None else self.wait_for(find, sent)
+        return row if row is not None and row.get("email") == email else None
 
     def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""

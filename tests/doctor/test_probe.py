@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+import yaml
 from json_schemas import schema_validator
 from on_terminal import on_terminal
 from random_services.points import made_of
@@ -419,3 +420,51 @@ def test_assignments_that_show_late_are_waited_for(open_clinic: Open, monkeypatc
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
     assert held(clinic.service) == before
+
+
+_LISTS = ("manual-groups.add-members.userIds", "manual-groups.add-managers.userIds")
+
+
+class LateList(Sandbox):
+    """Shows lists whose path has an ending as they were some seconds before; each request takes a part of a second."""
+
+    ending: ClassVar[str]
+    clock: ClassVar[VirtualClock]
+    seen: ClassVar[dict[tuple[str, str], list[tuple[float, SandboxResponse]]]]
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        for asked in ("", "filter=lmsconf-probe-&skip=0&limit=100") if path.endswith(self.ending) else ():
+            if (path, asked) not in self.seen:
+                self.seen[path, asked] = [(self.clock.now(), super().answer("GET", path, asked, headers, b""))]
+        said = super().answer(method, path, query, headers, body)
+        self.clock.sleep(0.05)
+        now = self.clock.now()
+        if method != "GET":
+            for (one, asked), states in self.seen.items():
+                states.append((now, super().answer("GET", one, asked, headers, b"")))
+        elif path.endswith(self.ending):
+            states = self.seen.setdefault((path, query), [(now, said)])
+            return [state for at, state in states if at <= now - 0.4 or at == states[0][0]][-1]
+        return said
+
+
+@pytest.mark.parametrize("ending", ["/members", "/users"])
+def test_what_a_list_shows_late_is_not_credited_to_another_name(
+    open_clinic: Open, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """A name must have its effect twice, and an account that was created is waited for; none is left behind."""
+    clock = VirtualClock()
+    monkeypatch.setattr("lmsconf.doctor.probe_trials.time", SimpleNamespace(monotonic=clock.now, sleep=clock.sleep))
+    clinic = open_clinic({}, made=type("Drawn", (LateList,), {"ending": ending, "clock": clock, "seen": {}}))
+    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}people: {{create: true}}\n", encoding="utf-8")
+
+    def emails() -> set[object]:
+        with clinic.service.store.read_transaction() as repository:
+            return {*repository.column("SELECT email FROM people")}
+
+    before = emails()
+    clinic.run("doctor", "--probe", "--yes", *BOTH)
+    dialect = yaml.safe_load(clinic.project)["dialect"]
+    assert {dialect.get(key, "userIds") for key in _LISTS} == {"userIds"}
+    assert dialect.get("users.create.email") == "email"
+    assert emails() == before
