@@ -13,8 +13,8 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, Wo
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-from lmsconf.apply.manager_rights import missing_manager_right
 from lmsconf.apply.scheduler import Learnt
+from lmsconf.apply.side_effects import missing_manager_right
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.errors import (
     ApiError,

@@ -9,11 +9,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
 from lmsconf.apply.check_first_changes import key_if_empty, key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
-from lmsconf.apply.manager_rights import GIVING
 from lmsconf.apply.replanning import (
     VerificationResult,
     exit_code,
@@ -24,6 +25,7 @@ from lmsconf.apply.replanning import (
     verify_by_replanning,
 )
 from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, Phase, RunResult, run_calls
+from lmsconf.apply.side_effects import sort_of_call
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
@@ -221,7 +223,7 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
         return FirstCalls(workspace, plan, {})
     spec = workspace.connection.spec
     resting = {key: calls for key, calls in calls_by_key(plan, spec).items() if not spec.is_known(key)}
-    seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
+    seen = seen_values(workspace.settings.root, workspace.connection.url)
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for key, calls in resting.items():
         for call in calls:
@@ -233,8 +235,16 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
         {id: frozenset(some) for id, some in keys.items()},
         {key for key in resting if seen.get(key_if_empty(key)) == spec.behaviour(key)},
         (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
-        GIVING,
+        _watched(plan, spec, seen),
     )
+
+
+def _watched(plan: Plan, spec: ApiSpec, seen: Mapping[str, str]) -> set[str]:
+    """Return the sorts of calls whose first one is compared with what it does along; none where that was seen."""
+    sorts = {sort for call in plan.calls if (sort := sort_of_call(call))}
+    if spec.is_known(MANAGED_GROUPS):
+        return set()
+    return {sort for sort in sorts if seen.get(f"{MANAGED_GROUPS} {sort}") != spec.behaviour(MANAGED_GROUPS)}
 
 
 def _verifier(

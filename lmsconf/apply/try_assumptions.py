@@ -37,9 +37,9 @@ from lmsconf.apply.check_first_changes import (
     named_people,
 )
 from lmsconf.apply.explain_mismatch import dialect_lines
-from lmsconf.apply.manager_rights import ComparedAccess, ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
+from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
@@ -63,8 +63,8 @@ class FirstCalls:
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
     that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
-    right, by the name of `key_of_list` or `key_if_empty`. watched: the operations of which the first call is compared
-    with what it does along, reported in `side_effects`.
+    right, by the name of `key_of_list` or `key_if_empty`. watched: the sorts of calls of which the first one is
+    compared with what it does along, reported in `side_effects`.
     """
 
     def __init__(
@@ -144,16 +144,17 @@ class FirstCalls:
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
     ) -> Iterator[IssuedRequest]:
         """Send the yielded call inside, compared as by `_trying`; the first of its sort also by what it does along."""
-        operation, access = sent.call.operation, None
+        sort, access = sort_of_call(sent.call), None
         with suppress(ApiError):
-            if operation in self._watched:
+            if sort in self._watched:
                 access = ComparedAccess(client, sent, self._plan.changes)
         with self._trying(client, sent, ids, resolver) as first:
             yield first
         with suppress(ApiError):
-            if access is not None and operation in self._watched:
-                self._watched.discard(operation)
+            if access is not None and sort in self._watched:
+                self._watched.discard(sort)
                 self.side_effects.extend(filter(None, [access.along(resolver)]))
+                self._note(f"{MANAGED_GROUPS} {sort}")
 
     @contextmanager
     def _trying(

@@ -284,7 +284,7 @@ def _person(client: TrialClient, id: str) -> dict[str, Json]:
 
 
 def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:
-    """Return the first name of a list's field that adds the person; take the person out again.
+    """Return the first name of a list's field that adds the person; remove the person again.
 
     It must add the person twice: a list may show late what another name has done.
     """

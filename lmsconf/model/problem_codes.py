@@ -36,7 +36,7 @@ _MEANINGS: Final = {
     "api/unauthorized": "The service refused the token. Check that it is valid, and of this workspace.",
     "api/unreachable": "The service did not respond, or limited the rate until all retries were used. Nothing was changed by that call.",
     "apply/no-effect": "The service accepted a call, and the workspace did not change. A name or behaviour may differ: check the dialect key in the hint.",
-    "apply/side-effect": "The service granted or revoked a right or an application together with another one, which the plan does not show. The first call of each sort is compared.",
+    "apply/side-effect": "A call that changes a right, an application, a manager or an archived account also changed something else of the person, which the plan does not show. The first call of each sort is compared.",
     "apply/wrong-assumption": "A call did something else than lmsconf assumed where the API specification is silent. The run ended there and put back what it could. Set the dialect key in the hint, and run again.",
     "audience/address": "An audience is `group/NAME`, `smart_group/NAME`, `user/EMAIL` or `everyone`; the address of an assignment stands for its audience.",
     "audience/unknown": "The audience is neither live nor declared. Correct the address.",

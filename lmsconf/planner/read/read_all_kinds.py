@@ -111,7 +111,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield None
     if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
-        listing = read_manager_rights(reading, listing)
+        listing = read_side_effects(reading, listing)
     if reading.covers(USER):
         listing = _with_attributes(reading, listing, rows)
     if needed:
@@ -273,7 +273,7 @@ def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> 
     return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
-def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
+def read_side_effects(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
     declared = [one for one in reading.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))

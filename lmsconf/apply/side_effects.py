@@ -1,16 +1,18 @@
-"""What the manager right has to do with managing groups: who needs it, who is given it, what is lost with it.
+"""What a call does along: to the manager right, to the groups that somebody manages, and to what people can do.
 
 The API specification says neither who may manage a group (Manual Groups, Smart Groups) nor what becomes of the groups
 that somebody manages when the manager right is taken (User Access). A call that names managers may be refused, or give
-them the right along; one that takes the right may end managing. People are read before and after the first such call.
+them the right along; one that takes the right may end managing. Nor does it say what else comes or goes with a right,
+an application or an archived account. People are read before and after the first such call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias
+from itertools import chain
+from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -21,10 +23,14 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList
 from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Problem, Rejected, Severity, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.responses import object_list, require_object
 from lmsconf.kinds.shared.steps import request_target
 from lmsconf.kinds.user.types import RIGHTS
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 
 _SHOWN: Final = 5
@@ -38,8 +44,17 @@ _ENDINGS: Final = (
 """The operations that end managing by themselves."""
 
 
-GIVING: Final = ("user-access.make-admin", "user-access.make-manager", "user-access.set")
-"""The operations that give or take a right or an application."""
+_COMPARED: Final = frozenset(
+    ("make-admin", "make-manager", "set", "archive", "unarchive", "add-managers", "remove-manager")
+)
+
+
+def sort_of_call(call: Call) -> str | None:
+    """Return the sort of a call that may change more of people than the plan says: what it does, and its direction."""
+    verb, ending = call.operation.rpartition(".")[2], call.path.rpartition("/")[2]
+    if verb not in _COMPARED:
+        return None
+    return f"{verb}/{ending}" if call.operation.startswith("user-access.") else verb
 
 
 class ManagerRightMissing(Rejected):
@@ -99,42 +114,67 @@ class ComparedRights:
 
 
 class ComparedAccess:
-    """The rights and applications of the person of a call that gives or takes one, as they were before it.
+    """What the person of a call, or the first of those that it makes managers, can do and belongs to before it.
 
     changes: the changes of the plan. What these give or take is not compared. Raises ApiError.
     """
 
     def __init__(self, client: Client, sent: IssuedRequest, changes: Iterable[Change]) -> None:
         self._client, self._sent = client, sent
-        self._id = sent.path_values(client.spec).get("userId", "")
+        named = sent.path_values(client.spec).get("userId")
+        self._ids = [named] if named else _managers(client, sent)[:1]
+        self._changes = tuple(changes)
+        self._email, self._before = "", frozenset[str]()
         self._before = self._read()
-        fields = [field for one in changes if one.address == sent.call.address for field in one.fields]
-        named = (name for field in fields for name in (*field.added, *field.removed))
-        self._planned = frozenset(map(str, (*(field.path for field in fields), *named)))
 
     def along(self, resolver: AmbiguousWriteResolver) -> Problem | None:
         """Return the warning where the call has changed more than the plan says, once it shows."""
-        after = resolver.poll(self._read, lambda now: now != self._before)
-        given, taken = after - self._before - self._planned, self._before - after - self._planned
-        if not (given or taken):
+        # A list that the call changes was waited for already, and a person may not show it.
+        is_listed = self._sent.call.address.kind != USER
+        after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
+        planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
+        # Answers decide who is in a smart group.
+        moves = any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields)
+        other = {one for one in (after ^ self._before) - planned if not (moves and one.startswith("member of"))}
+        if not other:
             return None
-        done = (("granted", given), ("revoked", taken))
-        did = " and ".join(f"{verb} {few(sorted(names))}" for verb, names in done if names)
+        changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
         return Problem(
             code="apply/side-effect",
-            message=f"{self._sent.call.address}: {self._sent.call.operation} also {did}, which the plan does not show; "
-            "it may do the same with other people",
-            hint="Declare `applications:` and the rights of the person to see and change them in plans.",
+            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the plan "
+            f"does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+            hint="Declare it for the people concerned, so that plans show and change it.",
             severity=Severity.WARNING,
             address=str(self._sent.call.address),
         )
 
     def _read(self) -> frozenset[str]:
-        """Return the names of the rights and the ids of the applications that the person has."""
-        person = _read(self._client, self._id)
-        held = person.get("applicationIds")
-        applications = map(str, held) if isinstance(held, list) else ()
-        return frozenset([*(right for right in RIGHTS if person.get(right)), *applications])
+        """Return the names of the rights, the ids of the applications and the groups that the person has."""
+        held: list[str] = []
+        for id in self._ids:
+            person = _read(self._client, id)
+            self._email = str(person.get("email") or id)
+            held += [right for right in RIGHTS if person.get(right)]
+            held += ["archived"] if person.get("archivedAt") else []
+            held += map(str, cast("list[Json]", person.get("applicationIds") or []))
+            for key, role in (("memberOfGroups", "member"), ("managerOfGroups", "manager")):
+                groups = object_list(person, key) if person.get(key) else []
+                held += [f"{role} of {normalize_name(str(group.get('name')))}" for group in groups]
+        return frozenset(held)
+
+
+def _planned(change: Change, email: str) -> Iterator[str]:
+    """Yield what a change of the plan gives somebody or takes, as `ComparedAccess` names it."""
+    paths = [field.path for field in change.fields]
+    if change.address.kind == USER:
+        if change.address.name == normalize_email(email):
+            yield from map(str, (*paths, *(one for field in change.fields for one in (*field.added, *field.removed))))
+        return
+    sides = [members(side) for side in (change.before, change.after)]
+    names = {change.address.name, *(normalize_name(str(side["name"])) for side in sides if side.get("name"))}
+    lists = {*LISTS} & {*(paths or chain.from_iterable(sides))}
+    lists |= {"members"} if change.address.kind == SMART_GROUP else set()
+    yield from (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
 _Groups: TypeAlias = "Mapping[str, str]"
