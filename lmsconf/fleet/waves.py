@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, read_index, run_tasks, write_index
+from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, fleet_index, read_index, run_tasks, write_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.guards import UNKNOWN, Consent
@@ -141,9 +140,7 @@ def apply_waves(
             continue
         try:
             with listen(f"Wave {wave.selector}", len(tasks)) as tell:
-                keep = partial(_keep_and_tell, results, tell)
-                ran = run_tasks(tasks, engine, FleetAction.APPLY, created_at, keep)
-            results |= {entry.workspace: entry for entry in ran.entries}
+                run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
             write_index(folder, _index(earlier | results, created_at), key, APPLIED)
         stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
@@ -152,13 +149,7 @@ def apply_waves(
 
 
 def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
-    entries = tuple(results[name] for name in sorted(results))
-    return FleetIndex(action=FleetAction.APPLY, created_at=created_at, entries=entries)
-
-
-def _keep_and_tell(results: dict[str, FleetEntry], tell: Listener, entry: FleetEntry) -> None:
-    results[entry.workspace] = entry
-    tell(entry)
+    return fleet_index(results, FleetAction.APPLY, created_at)
 
 
 def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:
