@@ -209,9 +209,9 @@ def apply(
     )
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.guards import parse_consents
+    from lmsconf.model.names import count_noun
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.outcome_wording import fleet_headline
-    from lmsconf.render.resource_wording import count_noun
 
     consents, notes = parse_consents(allow), parse_meta(meta)
     if not auto_approve:

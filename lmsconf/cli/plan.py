@@ -273,8 +273,8 @@ def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
     from lmsconf.cli.output import report_problems
     from lmsconf.documents.reports import people_json
+    from lmsconf.model.names import count_noun
     from lmsconf.render.people_reports import people_csv
-    from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.files import write_atomically
 
     write = people_json if file.suffix.lower() == ".json" else people_csv

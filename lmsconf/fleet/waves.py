@@ -15,8 +15,9 @@ from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, fleet_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.guards import UNKNOWN, Consent
+from lmsconf.model.names import count_noun
 from lmsconf.planner.check_guards import counted_words
-from lmsconf.render.resource_wording import count_noun, name_list
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import is_writable
 
 APPLIED: Final = "apply.json"

@@ -23,20 +23,14 @@ from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetReport
-from lmsconf.model.names import escape_invisible
+from lmsconf.model.names import count_noun, escape_invisible
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
 from lmsconf.render.jinja import html_page, template_text
 from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import (
-    apply_command,
-    count_kind,
-    count_noun,
-    group_by_risk,
-    risk_heading,
-)
+from lmsconf.render.resource_wording import apply_command, count_kind, group_by_risk, risk_heading
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""

@@ -22,6 +22,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
@@ -50,7 +51,6 @@ from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
     Risk,
     apply_command,
-    count_noun,
     count_unmanaged,
     drop_empty_groups,
     group_by_risk,

@@ -17,12 +17,13 @@ from lmsconf.model.fleet import (
     SharedChanges,
     SharedFailure,
 )
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedCall, RecordedRun, VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import count_noun, is_or_are, name_list, numbered_groups
+from lmsconf.render.resource_wording import is_or_are, name_list, numbered_groups
 from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {

@@ -15,6 +15,7 @@ from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import FromManifests, OfWorkspace
 from lmsconf.model.guards import weaker_than_default
 from lmsconf.model.lint_codes import is_lint
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
     Action,
@@ -31,7 +32,7 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.problem_codes import blockers
 from lmsconf.model.time_formats import duration_in_words
-from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text
+from lmsconf.render.resource_wording import format_value, name_list, rate_text
 
 ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
 

@@ -26,8 +26,10 @@ from lmsconf.model.effects import (
     GroupEffects,
     PersonEffect,
     UnknownPeople,
+    count_people,
     members_digest,
 )
+from lmsconf.model.names import count_noun
 from lmsconf.model.plan import GuardCount
 from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
@@ -79,7 +81,7 @@ _COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
 def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
     """Yield a warning about people that the guard `people` counts although their windows do not change."""
     if number := totals["archived_soon"].bit_count():
-        people = "1 person who has content is" if number == 1 else f"{number:,} people who have content are"
+        people = count_noun(number, "person who has content is", "people who have content are")
         yield Problem(
             code="people/archived-soon",
             message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
@@ -91,10 +93,10 @@ def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
 def unarchived_problems(scope: AccessScope) -> Iterator[Problem]:
     """Yield a warning about people that the plan unarchives: they count in no number."""
     if scope.unarchived:
-        people = "1 person" if scope.unarchived == 1 else f"{scope.unarchived:,} people"
         yield Problem(
             code="people/unarchived",
-            message=f"this plan unarchives {people}; archived now, they are not in its numbers of people",
+            message=f"this plan unarchives {count_people(scope.unarchived)}; archived now, they are not in its numbers "
+            "of people",
             severity=Severity.WARNING,
             hint="After the apply, `lmsconf access` shows what one of them has.",
         )

@@ -20,7 +20,7 @@ from lmsconf.kinds.assignment.types import TargetRow, unresolved_audience_label
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import count_noun, normalize_email, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
@@ -206,8 +206,8 @@ class Memberships(Struct):
     def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
-            are = "member is" if unlisted == 1 else "members are"
-            self.reasons.append(f"{address}: {unlisted:,} {are} in no list of people, and not counted")
+            members = count_noun(unlisted, "member is", "members are")
+            self.reasons.append(f"{address}: {members} in no list of people, and not counted")
         return self._listed(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
 
     def _listed(self, ids: Iterable[RemoteId]) -> Bits:

@@ -27,7 +27,7 @@ from lmsconf.model.access import (
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import count_noun, did_you_mean, normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessFacts,
@@ -263,7 +263,7 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
 def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
     """Yield the problem of tests that a plan without effects does not judge; it stops apply."""
     if tests:
-        number = "1 test of the manifests was" if len(tests) == 1 else f"{len(tests):,} tests of the manifests were"
+        number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
         yield Problem(
             code="test/not-judged",
             message=f"{number} not run, because of --no-effects",
@@ -300,7 +300,7 @@ class _Side:
             case AccessClaim.DISJOINT:
                 [other] = others
                 if both := (people & other).bit_count():
-                    raise _Failure(f"{count_people(both)} {'is' if both == 1 else 'are'} in both")
+                    raise _Failure(f"{count_noun(both, 'person is', 'people are')} in both")
             case AccessClaim.ALL | AccessClaim.HAS:
                 self._check_all(test, people)
             case AccessClaim.NONE | AccessClaim.HAS_NOT:

@@ -28,7 +28,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
-from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.names import LOCK_PREFIX, count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.needed_listings import (
@@ -302,8 +302,7 @@ def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
 
 def _difference(predicted: int, listed: int) -> str:
     if predicted != listed:
-        were = "1 member was" if predicted == 1 else f"{predicted:,} members were"
-        return f"{were} predicted, and the service lists {listed:,}"
+        return f"{count_noun(predicted, 'member was', 'members were')} predicted, and the service lists {listed:,}"
     return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
