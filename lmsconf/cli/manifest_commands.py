@@ -86,7 +86,7 @@ def explain(*, key: str, output: Output) -> None:
     and `codes` list more.
     """
     from lmsconf.manifest.explain import explain as explained
-    from lmsconf.render.help_pages import EXPLAIN_VIEWS
+    from lmsconf.render import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(key))
 

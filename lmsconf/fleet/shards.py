@@ -24,7 +24,7 @@ from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
 from lmsconf.model.plan import FULL_UNDO, Change
-from lmsconf.render.jinja import plain_macro
+from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
@@ -63,7 +63,7 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
         "image": image,
         "command": f"lmsconf fleet plan{selected}{limited}",
     }
-    document = json.loads(plain_macro("matrix.json.j2", format, jobs))
+    document = json.loads(template_text("matrix.json.j2", format=format, matrix=jobs))
     return json.dumps(document, indent=None if format == "github" else 2) + "\n"
 
 
