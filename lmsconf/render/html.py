@@ -232,8 +232,6 @@ def _mermaid(text: str) -> str:
 MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
 
-_WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
-
 
 class CallPlace(Struct, frozen=True):
     """A call on the page: its number in the plan's order, and its anchor if the page shows it."""
@@ -273,15 +271,11 @@ Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: pairs of places, from a node to one that waits."""
+    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits."""
 
     caption: str
     boxes: Sequence[tuple[GraphNode, int, int]]
     edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-    box_width: int = _WIDE
-    box_height: int = _HIGH
-    alley: int = _ALLEY
-    margin: int = _EDGE
 
 
 def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
@@ -296,11 +290,8 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
         caption = _caption(grain, len(linked), len(waits) - len(linked))
         if len(linked) <= MAX_NODES:
             break
-    places = {
-        box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
-        for layer, boxes in enumerate(_layers(linked))
-        for row, box in enumerate(boxes)
-    }
+    layers = enumerate(_layers(linked))
+    places = {box: (layer, row) for layer, boxes in layers for row, box in enumerate(boxes)}
     order = {node: position for position, node in enumerate(linked)}
     return Drawing(
         caption=caption,
