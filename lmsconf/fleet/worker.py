@@ -25,15 +25,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final, NoReturn, cast
+from typing import IO, Final, cast
 
 from lmsconf.documents.document import from_json
 from lmsconf.documents.reports import entry_json
-from lmsconf.errors import ExitCode, Problem, Terminated
+from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.files import os_errors_as
-from lmsconf.support.interrupts import Interrupts
+from lmsconf.support.interrupts import Interrupts, raise_terminated
 
 BOUND: Final = "--bound"
 _COLLECT_EVERY = 100_000
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     # What a task prints, such as a token's command, must not stand among the results.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, raise_terminated)
     gc.set_threshold(_COLLECT_EVERY)
     try:
         serve(Path(arguments[0]), sys.stdin, results, bound=BOUND in arguments)
@@ -83,10 +83,6 @@ def _bound(tasks: Iterable[str]) -> Iterator[str]:
     while (line := lines.get()) is not None:
         yield line
         ended += 1
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise Terminated
 
 
 _IDLE: Final = 30.0

@@ -153,6 +153,7 @@ def environment(kind: str) -> Environment:
         "headline": drift_report.finding_headline,
         "ignored_sentence": drift_report.ignored_sentence,
         "group_line": plan_wording.group_line,
+        "remaining_line": plan_wording.remaining_line,
         "count_removed_items": resource_wording.count_removed_items,
     }
     made.tests |= {

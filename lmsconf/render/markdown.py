@@ -233,9 +233,8 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
     ]
     assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
     yield from _if_any(plan_wording.FAILED_HEADING, failed)
-    yield from _if_any(
-        plan_wording.REMAINING_HEADING, _lines(plan_wording.remaining_lines(rehearsal), "change", "changes")
-    )
+    remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
+    yield from _if_any(plan_wording.REMAINING_HEADING, remaining)
     yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
     yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
     yield from _if_any(

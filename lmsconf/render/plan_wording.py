@@ -289,12 +289,8 @@ def failed_call_line(call: CallResult) -> str:
     return f"{verb}: {resource_title(call.address)} ({call.operation})"
 
 
-def remaining_lines(rehearsal: Rehearsal) -> list[str]:
-    """Return the changes of the second plan, a line each: the plan itself, and JSON, have them in full."""
-    return [_remaining_line(one) for one in rehearsal.remaining]
-
-
-def _remaining_line(change: Change) -> str:
+def remaining_line(change: Change) -> str:
+    """Return a change of the second plan in one line: the plan itself, and JSON, have it in full."""
     line = f"{ACTION_SIGNS[change.action]} {resource_title(change.address)} {ACTION_WORDS[change.action]}"
     return f"{line}: {', '.join(field.path for field in change.fields)}" if change.fields else line
 
