@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
@@ -32,6 +32,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
 from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_terminal
@@ -58,14 +59,11 @@ class Case(Struct, frozen=True):
 
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
-    cases: defaultdict[Address, list[Case]] = defaultdict(list)
-    for address, case in _failures(drift):
-        cases[address].append(case)
-    for managed in drift.managed:
-        cases.setdefault(managed.address, [Case(resource_title(managed.address))])
-    suites: defaultdict[str, list[Case]] = defaultdict(list)
-    for address, of_one in sorted(cases.items()):
-        suites[address.kind] += of_one
+    cases = list(_failures(drift))
+    failing = {address for address, _ in cases}
+    as_declared = (one.address for one in drift.managed if one.address not in failing)
+    cases += [(address, Case(resource_title(address))) for address in as_declared]
+    suites = grouped(sorted(cases, key=lambda one: one[0]), lambda one: one[0].kind)
     return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
 
 

@@ -6,7 +6,7 @@ Of a plan's calls a page has a graph, laid out here; that of resources that need
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain, count, islice, repeat
@@ -23,7 +23,7 @@ from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetReport
-from lmsconf.model.names import count_noun, escape_invisible
+from lmsconf.model.names import count_noun, escape_invisible, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
@@ -112,11 +112,11 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
 
 
 def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
-    calls: defaultdict[str, list[Call]] = defaultdict(list)
-    for call in plan.calls:
-        calls[str(call.address)].append(call)
+    calls = grouped(plan.calls, lambda call: str(call.address))
     for risk, group in group_by_risk(plan.changes).items():
-        rows = [replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls[at]) for one in group]
+        rows = [
+            replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls.get(at, ())) for one in group
+        ]
         yield RowGroup(risk_heading(risk, group), rows)
 
 

@@ -21,7 +21,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import count_noun, quote_if_ambiguous
+from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
 from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources, total_taken
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
@@ -172,10 +172,8 @@ def count_removed_items(change: Change) -> int:
 
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
-    groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
-    for change in changes:
-        groups[classify_risk(change)].append(change)
-    return {one: group for one, group in groups.items() if group}
+    groups = grouped(changes, classify_risk)
+    return {risk: groups[risk] for risk in Risk if risk in groups}
 
 
 class KeyChange(Struct, frozen=True):
