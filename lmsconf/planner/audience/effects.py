@@ -36,7 +36,7 @@ from lmsconf.planner.audience.affected import AccessScope, access_scope
 from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_questions import (
-    access_state,
+    WorkspaceAccess,
     facts_for_plan,
     failed_problems,
     judge_tests,
@@ -336,7 +336,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
         predicted = replace(predicted, effects=with_progress(reading.api, predicted.effects, predicted.losses, now))
     if not draft.manifests.tests:
         return predicted
-    state = access_state(facts, scope, query, planning, now)
+    state = WorkspaceAccess(facts, scope, query.fields, planning=planning, now=now)
     failed = failed_problems(judge_tests(state, draft.manifests.tests, policy.workspace))
     return replace(predicted, problems=(*predicted.problems, *failed))
 
@@ -345,7 +345,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     if facts.incomplete:
         return unknown_effects(facts.incomplete, scope)
-    return predict_effects(Memberships(facts, scope).load_answers(), now, rows=rows)
+    return predict_effects(Memberships(facts, scope), now, rows=rows)
 
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:

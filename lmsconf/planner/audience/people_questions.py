@@ -49,7 +49,7 @@ def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: Acce
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, query), query)
-    return access_state(facts, scope, query, planning, now)
+    return WorkspaceAccess(facts, scope, query.fields, planning=planning, now=now)
 
 
 def facts_for_plan(
@@ -70,14 +70,6 @@ def _asked(planning: PlanContext, scope: AccessScope, query: AccessQuery) -> Acc
     return AccessScope(assignments=assignments)
 
 
-def access_state(
-    facts: AccessFacts, scope: AccessScope, query: AccessQuery, planning: PlanContext, now: int
-) -> WorkspaceAccess:
-    """Return the answers to a query from what was read. now: the time of the plan, in epoch seconds."""
-    state = WorkspaceAccess(facts, scope, planning=planning, now=now)
-    return state.load_answers(id for name in query.fields if (id := state.field_id(name)) is not None)
-
-
 class PlacedAssignment(Struct, frozen=True):
     """An assignment, with the addresses of itself and of its audience."""
 
@@ -86,15 +78,19 @@ class PlacedAssignment(Struct, frozen=True):
     assignment: AudienceAssignment
 
 
-class WorkspaceAccess(Memberships, kw_only=True):
+class WorkspaceAccess(Memberships):
     """Who has what and who is in which audience, before and after a plan, by name.
 
     now: the time of the plan, in epoch seconds. Reasons why answers are not known or estimates are added as questions
     are asked.
     """
 
-    planning: PlanContext
-    now: int
+    def __init__(
+        self, facts: AccessFacts, scope: AccessScope, fields: Iterable[str], *, planning: PlanContext, now: int
+    ) -> None:
+        """fields: the names of those whose answers are counted."""
+        self.facts, self.planning, self.now = facts, planning, now
+        super().__init__(facts, scope, filter(None, map(self.field_id, fields)))
 
     @property
     def incomplete(self) -> Sequence[str]:
