@@ -11,11 +11,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, fleet_index, read_index, run_tasks, write_index
+from lmsconf.fleet.fleet_run import (
+    EVERY,
+    Engine,
+    LabelSelector,
+    Listener,
+    fleet_index,
+    read_index,
+    run_tasks,
+    write_index,
+)
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.guards import UNKNOWN, Consent
-from lmsconf.model.names import count_noun
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.planner.check_guards import counted_words
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import is_writable
@@ -42,13 +51,14 @@ def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wa
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
-    chosen: list[list[FleetEntry]] = [[] for _ in selectors]
-    left: list[FleetEntry] = []
-    for entry in index.entries:
-        fitting = (wave for wave, one in zip(chosen, selectors, strict=True) if one.fits(entry.workspace, entry.labels))
-        next(fitting, left).append(entry)
-    waves = [Wave(selector.text, tuple(entries)) for selector, entries in zip(selectors, chosen, strict=True)]
-    return [wave for wave in (*waves, Wave("*", tuple(left))) if wave.entries]
+
+    def first_fitting(entry: FleetEntry) -> int:
+        fitting = (place for place, one in enumerate(selectors) if one.fits(entry.workspace, entry.labels))
+        return next(fitting, len(selectors))
+
+    chosen = grouped(index.entries, first_fitting)
+    texts = [*(selector.text for selector in selectors), EVERY]
+    return [Wave(text, tuple(chosen[place])) for place, text in enumerate(texts) if place in chosen]
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:

@@ -159,8 +159,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
 
 def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, ...]:
     """Return what the guards count where effects are not known: a plan that can only add takes nothing."""
-    taken = _counted("people", None, 0) if can_take else ()
-    return (*taken, *(_counted("mandatory", None, 0) if can_require else ()))
+    return (*_counted("people", None if can_take else 0, 0), *_counted("mandatory", None if can_require else 0, 0))
 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:

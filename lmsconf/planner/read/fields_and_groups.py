@@ -308,10 +308,15 @@ def _difference(predicted: int, listed: int) -> str:
 
 def read_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[frozenset[RemoteId] | None]:
     """Yield the members of smart groups; None if the service does not list them."""
+    return (members for _, members in read_with_members(api, ids))
+
+
+def read_with_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[tuple[Json, frozenset[RemoteId] | None]]:
+    """Yield the responses for smart groups, each with the members; None if the service does not list them."""
     requests: list[ReadArguments] = [({"smartGroupId": id}, {"includeMembers": True}) for id in ids]
     for answer in api.each("smart-groups.get", requests):
         data = require_object(answer, "a smart group")
-        yield None if data.get("members") is None else id_set(data, "members")
+        yield answer, None if data.get("members") is None else id_set(data, "members")
 
 
 _FEW_NAMES: Final = 3
