@@ -276,8 +276,9 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
 
 def _groups_go(reading: ReadContext) -> bool:
     """Return whether a live group will be deleted, and with it its assignments of any content."""
-    kinds = (GROUP, SMART_GROUP)
-    return any(map(reading.may_delete, kinds)) and any(map(reading.has_deletions, kinds))
+    if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
+        return False
+    return reading.has_deletions(GROUP) or reading.has_deletions(SMART_GROUP)
 
 
 def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
