@@ -79,15 +79,12 @@ def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) 
 def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:
     """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
-    if choices is not None and not choices:
-        return
     field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
-    for person in before.snapshot.rows(PersonRow):
+    for person in people_losing_answers(before.snapshot, [change]):
         for answer in person.answers or ():
-            if answer.field in (normalize_name(row.name), row.id):
-                value = _value(answer, row, choices)
-                if value:
-                    yield {"email": person.name, "id": person.id, "answers": {field: value}}
+            value = _value(answer, row, choices)
+            if value:
+                yield {"email": person.name, "id": person.id, "answers": {field: value}}
 
 
 def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:
