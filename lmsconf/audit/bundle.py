@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol, cast
 
 from msgspec.structs import replace
@@ -43,7 +42,7 @@ from lmsconf.model.forms import texts_in
 from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.files import fsync_folder, os_error_message
+from lmsconf.support.files import fsync_folder, os_errors_as
 
 FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"
@@ -152,20 +151,15 @@ def _refuse_filled(folder: Path) -> None:
 @contextlib.contextmanager
 def _replaced(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `folder` at the end. Raises LmsconfError if that fails."""
-    place: Path | None = None
-    try:
-        place = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}.", suffix=".tmp"))
-        yield place
-        place.replace(folder)
-        fsync_folder(folder.absolute().parent)
-    except OSError as error:
-        raise LmsconfError(
-            f"{folder} cannot be written: {os_error_message(error)}",
-            hint="Check that the folder above it exists and is writable, and that there is free space.",
-        ) from error
-    finally:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+    above, begin = folder.absolute().parent, f".{folder.name[:100]}."
+    hint = "Check that the folder above it exists and is writable, and that there is free space."
+    with (
+        os_errors_as(f"{folder} cannot be written", hint),
+        TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
+    ):
+        yield Path(place)
+        Path(place).replace(folder)
+        fsync_folder(above)
 
 
 def _write(place: Path, path: str, content: bytes) -> str:

@@ -18,7 +18,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
+from lmsconf.model.names import exact_pattern, grouped, nearest_names, normalize_email
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.time_formats import format_utc
@@ -168,12 +168,9 @@ class _Search:
 
     def _without_plan(self, run: RecordedRun, why: str) -> Iterator[RecordedChange]:
         """Yield what the journal alone shows: which addresses had calls, and how these ended."""
-        fitting: dict[str, list[CallState]] = {}
-        for call in run.calls:
-            named = self.email is not None and self.email in map(normalize_email, call.people)
-            if call.address == self.current or named:
-                fitting.setdefault(call.address, []).append(call.effect)
-        for text, states in fitting.items():
+        fitting = (one for one in run.calls if one.address == self.current or any(map(self._is_person, one.people)))
+        for text, calls in grouped(fitting, lambda call: call.address).items():
+            states = [call.effect for call in calls]
             yield RecordedChange(run=run, address=Address.parse(text), states=states, why_no_plan=why)
 
 

@@ -252,9 +252,11 @@ def load_public_key(path: Path) -> PublicKey:
 def parse_public_key(content: bytes, name: str) -> PublicKey:
     """Return the public key in a PEM text; name: what to call it in the SigningError for another text."""
     require_package()
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
         return _public(_loaded(content))
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise SigningError(
             f"{name} is not an Ed25519 public key in PEM",
             hint="Write it with: openssl pkey -in key.pem -pubout -out public.pem",
@@ -262,15 +264,11 @@ def parse_public_key(content: bytes, name: str) -> PublicKey:
 
 
 def _loaded(content: bytes) -> Ed25519PublicKey:
-    """Raises ValueError for another key, or none."""
-    from cryptography.exceptions import UnsupportedAlgorithm
+    """Raises ValueError or UnsupportedAlgorithm for another key, or none."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
-        key = load_pem_public_key(content)
-    except UnsupportedAlgorithm as error:
-        raise ValueError("it has another algorithm") from error
+    key = load_pem_public_key(content)
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is not an Ed25519 key")
     return key

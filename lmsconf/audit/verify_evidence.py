@@ -90,9 +90,12 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
         raise LmsconfError(f"there is no folder {root}", hint="Name a folder that lmsconf evidence wrote.")
     folder = _Folder(root)
     statement = _parsed(folder, STATEMENT)
-    signer = None if statement is None else _signer(folder, statement)
+    signer = None
     if statement is not None:
-        _compare_files(folder, _subjects(folder, statement))
+        digests, signer = _stated(folder, statement)
+        _compare_files(folder, digests)
+        for name in folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}:
+            folder.found("evidence/added", f"{name} was added")
     evidence = _parsed(folder, EVIDENCE)
     entries: list[Mapping[str, Json]] = []
     compared_page = False
@@ -145,16 +148,22 @@ def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
     return cast("dict[str, Json]", document)
 
 
-def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
-    """Return the key that the statement names as its signer's."""
+def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, str], PublicKey | None]:
+    """Return the digests of files that the statement names, by path, and the key that it names as its signer's."""
+    digests: dict[str, str] = {}
     try:
-        if json_at(statement, "predicate", "signer") is None:
-            return None
-        require_package()
-        pem = value_at(statement, str, "predicate", "signer", "public_key")
+        named = value_at(statement, list[dict[str, Json]], "subject")
+        digests = {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in named}
+        is_signed = json_at(statement, "predicate", "signer") is not None
+        pem = value_at(statement, str, "predicate", "signer", "public_key") if is_signed else None
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
-        return None
+        return digests, None
+    return digests, None if pem is None else _signer(folder, pem)
+
+
+def _signer(folder: _Folder, pem: str) -> PublicKey | None:
+    require_package()
     try:
         return parse_public_key(pem.encode("utf-8", "surrogatepass"), f"the signer in {STATEMENT}")
     except LmsconfError as error:
@@ -162,25 +171,14 @@ def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
         return None
 
 
-def _subjects(folder: _Folder, statement: Mapping[str, Json]) -> dict[str, str]:
-    try:
-        subjects = value_at(statement, list[dict[str, Json]], "subject")
-        return {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in subjects}
-    except ValueError as error:
-        folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
-        return {}
-
-
-def _compare_files(folder: _Folder, subjects: Mapping[str, str]) -> None:
-    """Find files that are missing, added or changed, by the digests in the statement."""
-    for name, digest in subjects.items():
+def _compare_files(folder: _Folder, digests: Mapping[str, str]) -> None:
+    """Find files that are missing or changed, by their digests."""
+    for name, digest in digests.items():
         content = folder.contents.get(name)
         if content is None:
             folder.found("evidence/missing", f"{name} is missing")
         elif sha256_of_bytes(content) != digest:
             folder.found("evidence/changed", f"{name} was changed")
-    for name in folder.contents.keys() - subjects.keys() - {STATEMENT, ENVELOPE}:
-        folder.found("evidence/added", f"{name} was added")
 
 
 def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[list[Mapping[str, Json]], bool]:
@@ -194,9 +192,7 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
     listed = value_at(evidence, dict[str, str], "files")
     for name in sorted(files ^ listed.keys()):
         folder.found("evidence/forged", f"{EVIDENCE} does not list {name} as the runs do")
-    for name in listed.keys() & folder.contents.keys():
-        if sha256_of_bytes(folder.contents[name]) != listed[name]:
-            folder.found("evidence/changed", f"{name} was changed")
+    _compare_files(folder, listed)
     folder.findings.extend(chain_findings(entries))
     # Another version may word the page in another way; then its digest alone is compared.
     same_version = evidence["tool"] == TOOL
@@ -210,8 +206,6 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     run, originals = value_at(entry, str, "run"), value_at(entry, dict[str, Json], "originals")
     paths = {name: copy_path(run, name) for name in FILES if json_at(originals, name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
-    for name in paths.keys() - held.keys():
-        folder.found("evidence/missing", f"{paths[name]} is missing")
     for name, content in held.items():
         if whole and sha256_of_bytes(content) != originals[name]:
             folder.found("evidence/forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
@@ -34,7 +34,7 @@ from lmsconf.cli.output import (
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
-from lmsconf.support.interrupts import handle_signal
+from lmsconf.support.interrupts import handle_signal, raise_terminated
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -131,7 +131,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
 
         register_shells()
     try:
-        with handle_signal(signal.SIGTERM, _terminate):
+        with handle_signal(signal.SIGTERM, raise_terminated):
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
     except click.UsageError as error:
         return _misused(arguments, error)
@@ -150,11 +150,6 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
             raise
         return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
     return int(code or 0)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """Handle SIGTERM so that a terminated run can still report what it did."""
-    raise Terminated
 
 
 def _aborted(error: BaseException) -> int:

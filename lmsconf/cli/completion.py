@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -245,18 +245,14 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     listed = sorted({*known})
     spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
     begun = incomplete.casefold()
-    return _beginning(incomplete, spelled) or _items(
-        lambda: (str(one) for one in listed if not slash and one.text.casefold().startswith(begun))
-    )
+    named = (str(one) for one in listed if not slash and one.text.casefold().startswith(begun))
+    return _beginning(incomplete, spelled) or _beginning("", named)
 
 
 def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
-    return _items(lambda: (value for value in dict.fromkeys(values) if value.startswith(incomplete)))
-
-
-def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
     # A shell takes a line for a value.
-    return [CompletionItem(value) for value in values() if "\n" not in value]
+    begun = (value for value in dict.fromkeys(values) if value.startswith(incomplete))
+    return [CompletionItem(value) for value in begun if "\n" not in value]
 
 
 @click.command(cls=Command)

@@ -37,6 +37,7 @@ from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.problem_codes import blockers
@@ -45,7 +46,7 @@ from lmsconf.model.time_formats import duration_in_words, format_utc
 from lmsconf.render.drift_report import drift_summary, finding_headline
 from lmsconf.render.outcome_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import plan_summary
-from lmsconf.render.resource_wording import count_kind, count_noun, count_text
+from lmsconf.render.resource_wording import count_kind, count_text
 from lmsconf.support.files import LineStream, descriptor_writer, leads_to_stdout, open_for_lines, os_errors_as
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 

@@ -209,9 +209,9 @@ def apply(
     )
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.guards import parse_consents
+    from lmsconf.model.names import count_noun
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.outcome_wording import fleet_headline
-    from lmsconf.render.resource_wording import count_noun
 
     consents, notes = parse_consents(allow), parse_meta(meta)
     if not auto_approve:
@@ -255,9 +255,9 @@ def _run(
 
     from msgspec.structs import replace
 
-    from lmsconf.fleet.fleet_run import make_folder, run_tasks, write_index
+    from lmsconf.fleet.fleet_run import fleet_index, make_folder, run_tasks, write_index
     from lmsconf.fleet.shards import read_report
-    from lmsconf.model.fleet import FleetAction
+    from lmsconf.model.fleet import FleetAction, FleetEntry
     from lmsconf.render import FLEET_VIEWS
 
     refuse_options(
@@ -273,14 +273,15 @@ def _run(
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
+        entries: dict[str, FleetEntry] = {}
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine, FleetAction(action), run.now, tell)
-            index = replace(index, shard=run.shard)
+            run_tasks(tasks, run.engine, entries, tell)
+        index = fleet_index(entries, FleetAction(action), run.now, run.shard)
         if out is not None:
             write_index(folder, index, key)
         report = read_report(folder, index, key)
         if out is None:  # the files are deleted with their folder
-            entries = tuple(replace(entry, file=None) for entry in index.entries)
-            report = replace(report, index=replace(index, entries=entries))
+            unsaved = tuple(replace(entry, file=None) for entry in index.entries)
+            report = replace(report, index=replace(index, entries=unsaved))
         output.show(FLEET_VIEWS, report)
     return index.exit

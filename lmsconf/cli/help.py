@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING
 
 import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError
-
-if TYPE_CHECKING:
-    pass
 
 _WIDEST_PAGE = 100
 """The widest page of the guide."""

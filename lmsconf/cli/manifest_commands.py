@@ -26,6 +26,7 @@ from lmsconf.cli.workspace_options import (
     load_context_settings,
 )
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation
+from lmsconf.model.names import count_noun
 
 if TYPE_CHECKING:
     from lmsconf.manifest.file_set import ManifestFileReader
@@ -69,9 +70,9 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
 
 def _count(manifests: Manifests) -> str:
     """`12 resources and 3 tests in 2 files: no errors.`"""
-    count, files, tests = len(manifests.declared), len(manifests.files), len(manifests.tests)
-    tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
-    return f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n"
+    tested = f" and {count_noun(len(manifests.tests), 'test')}" if manifests.tests else ""
+    where = count_noun(len(manifests.files), "file")
+    return f"{count_noun(len(manifests.declared), 'resource')}{tested} in {where}: no errors.\n"
 
 
 @click.command(cls=Command)
@@ -85,7 +86,7 @@ def explain(*, key: str, output: Output) -> None:
     and `codes` list more.
     """
     from lmsconf.manifest.explain import explain as explained
-    from lmsconf.render.help_pages import EXPLAIN_VIEWS
+    from lmsconf.render import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(key))
 

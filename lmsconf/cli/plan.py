@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from lmsconf.model.guards import Policy
     from lmsconf.model.plan import Plan
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.project.settings import Settings
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -135,6 +134,7 @@ def plan(
     from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.files import write_atomically
+    from lmsconf.workspace.project_manifests import load_base
     from lmsconf.workspace.reader import add_snapshot_notices
 
     trusted = trusted_parts(trust_project, base)
@@ -168,11 +168,14 @@ def plan(
             made = _undone(workspace, policy, undone, events)
         else:
             manifests = load_valid_manifests(settings, events)
-            against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
+            against = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
             made = (_rehearsed if rehearses else _planned)(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    made = replace(made, command=_command(settings, made, out, additive=additive))
+    # One that undoes a run is applied from its file.
+    file = None if undone is None else out or Path("undo.json")
+    chosen = made.selection
+    made = replace(made, command=apply_command_line(settings, chosen.only, chosen.excluded, additive, file))
     events.record(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
@@ -180,12 +183,6 @@ def plan(
         _write_people(people, made)
     output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
-
-
-def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool) -> str:
-    """Return the command line that applies a plan; one that undoes a run is applied from its file."""
-    file = None if plan.undo_of is None else out or Path("undo.json")
-    return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
 def _refuse_options(
@@ -234,14 +231,6 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
         return plan_undo(workspace, run, policy, tell)
 
 
-def _loaded_base(
-    name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
-) -> BaseManifests:
-    from lmsconf.workspace.project_manifests import load_base
-
-    return load_base(name, settings, policy, context.environ, trusted=trusted)
-
-
 def _planned(
     workspace: WorkspaceReader,
     manifests: Manifests,
@@ -273,8 +262,8 @@ def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
     from lmsconf.cli.output import report_problems
     from lmsconf.documents.reports import people_json
+    from lmsconf.model.names import count_noun
     from lmsconf.render.people_reports import people_csv
-    from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.files import write_atomically
 
     write = people_json if file.suffix.lower() == ".json" else people_csv

@@ -216,7 +216,7 @@ def _write(
     from lmsconf.audit.statement import chain_findings, load_signing_key, public_key_of
     from lmsconf.cli.people_masking import PeopleMask
     from lmsconf.documents.journal.journal_reader import find_run
-    from lmsconf.render.resource_wording import count_noun
+    from lmsconf.model.names import count_noun
 
     if len(chosen) != 1 or out is None:
         hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"

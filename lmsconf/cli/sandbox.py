@@ -6,7 +6,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -274,14 +274,10 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
     """Fill an empty workspace with a seed or snapshot. Raises LmsconfError if it is not empty."""
     from lmsconf.workspace.fill_sandbox import fill_workspace
 
-    store = Store(place.db)
-    try:
-        with store.write_transaction() as repository:
-            if not repository.is_empty():
-                raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
-            fill_workspace(repository, values, source=source, spec=place.spec)
-    finally:
-        store.close()
+    with closing(Store(place.db)) as store, store.write_transaction() as repository:
+        if not repository.is_empty():
+            raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
+        fill_workspace(repository, values, source=source, spec=place.spec)
 
 
 def refuse_memory(place: SandboxLocation) -> None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
-from lmsconf.fleet.worker import is_interrupted, task_process
+from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, ManifestFileReader
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
@@ -100,7 +100,7 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
         if job.plan is not None:
             write_atomically(plan_path(Path(folder), task.workspace), job.plan, durable=False)
             task = _attempted(task, root, job.run)
-        with task_process(root, job.run, job.project.settings) as process:
+        with task_process(job.run, (str(root), job.project.settings), root, os.environ, BOUND) as process:
             process.send(task)
             entry = process.result(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))

@@ -7,13 +7,14 @@ Each has an equal part of the rate of requests, and a thread that waits for its 
 from __future__ import annotations
 
 import re
+import secrets
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -22,7 +23,7 @@ from msgspec import Struct
 from lmsconf.documents.reports import fleet_index_text, load_fleet_index
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError, shorten
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import TaskProcess
+from lmsconf.fleet.worker import interrupt_run, kill_run, retire_idle, task_process
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
@@ -174,11 +175,11 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
             )
 
 
-def run_tasks(
-    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener
-) -> FleetIndex:
-    """Run tasks and return the index of their results. Interrupted, it contains those that have ended, and says so."""
-    entries: dict[str, FleetEntry] = {}
+def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, FleetEntry], tell: Listener) -> None:
+    """Run tasks, and add the result of each to `entries`, by workspace, as they end.
+
+    After an interruption, that is the result of those that have none.
+    """
     results = engine(tasks)
     try:
         for entry in results:
@@ -195,7 +196,14 @@ def run_tasks(
         for task in tasks:
             if task.workspace not in entries:
                 entries[task.workspace] = task.lost(code, problem)
-    return FleetIndex(action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)))
+
+
+def fleet_index(
+    entries: Mapping[str, FleetEntry], action: FleetAction, created_at: str, shard: FleetShard | None = None
+) -> FleetIndex:
+    """Return the index of results, by workspace."""
+    ordered = tuple(entries[name] for name in sorted(entries))
+    return FleetIndex(action=action, created_at=created_at, entries=ordered, shard=shard)
 
 
 def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> Iterator[FleetEntry]:
@@ -309,60 +317,32 @@ def run_locally(
     """
     number, workers = max(1, min(processes, len(tasks))), _LocalWorkers(root, environ, time_limit)
     try:
-        for _ in tasks[:number]:
-            workers.idle.put(workers.start())
+        with ExitStack() as started:
+            for _ in tasks[:number]:
+                started.enter_context(workers.process())
         yield from run_in_threads(workers, number, [with_part_of_rate(task, number) for task in tasks])
     finally:
-        workers.close()
+        retire_idle(workers.kept_for)
 
 
 class _LocalWorkers:
     """The worker processes of one run."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], time_limit: float | None) -> None:
-        self._root, self._environ, self._time_limit = root, environ, time_limit
-        self.idle: SimpleQueue[TaskProcess] = SimpleQueue()
-        self._processes: list[TaskProcess] = []
-        self._busy: set[TaskProcess] = set()
-        self._signal: signal.Signals | None = None
-
-    def start(self) -> TaskProcess:
-        """Start a worker. Raises LmsconfError."""
-        with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
-            process = TaskProcess(self._root, self._environ)
-        self._processes.append(process)
-        return process
+        self._name, self._time_limit = secrets.token_hex(6), time_limit
+        self.kept_for = str(root), self._name
+        self.process = partial(task_process, self._name, self.kept_for, root, environ)
 
     def run(self, task: FleetTask) -> FleetEntry:
         """Let a worker run a task, another one where it has died, and wait for its result."""
-        process = self.idle.get()
-        try:
-            if not process.is_alive:
-                process.close()
-                process = self.start()
-            self._busy.add(process)
+        with self.process() as process:
             process.send(task)
-            if self._signal is not None:  # the run was interrupted as the task was taken
-                process.send_signal(self._signal)
             return process.result(task, self._time_limit)
-        finally:
-            self._busy.discard(process)
-            self.idle.put(process)
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the workers that have a task."""
-        self._signal = number
-        for process in tuple(self._busy):
-            process.send_signal(number)
+        interrupt_run(self._name, number)
 
     def kill(self) -> None:
-        """Kill the workers, and the programs that they have started."""
-        for process in tuple(self._processes):
-            if process.is_alive:
-                process.kill()
-
-    def close(self) -> None:
-        """End all workers."""
-        self.kill()
-        for process in self._processes:
-            process.close()
+        """Kill the workers that have a task, and the programs that they have started."""
+        kill_run(self._name)

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from lmsconf.documents.document import change_json
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.fleet.fleet_run import make_folder, read_index, selection_digest, write_index
+from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
 from lmsconf.model.plan import FULL_UNDO, Change
-from lmsconf.render.jinja import plain_macro
+from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
@@ -63,7 +63,7 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
         "image": image,
         "command": f"lmsconf fleet plan{selected}{limited}",
     }
-    document = json.loads(plain_macro("matrix.json.j2", format, jobs))
+    document = json.loads(template_text("matrix.json.j2", format=format, matrix=jobs))
     return json.dumps(document, indent=None if format == "github" else 2) + "\n"
 
 
@@ -94,11 +94,8 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
     first, *_ = indexes.values()
-    index = FleetIndex(
-        action=first.action,
-        created_at=min(index.created_at for index in indexes.values()),
-        entries=tuple(entries[name][0] for name in sorted(entries)),
-    )
+    created_at = min(index.created_at for index in indexes.values())
+    index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
     write_index(out, index, key)
     return index
 

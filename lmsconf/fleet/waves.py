@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +11,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, read_index, run_tasks, write_index
+from lmsconf.fleet.fleet_run import (
+    EVERY,
+    Engine,
+    LabelSelector,
+    Listener,
+    fleet_index,
+    read_index,
+    run_tasks,
+    write_index,
+)
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.guards import UNKNOWN, Consent
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.planner.check_guards import counted_words
-from lmsconf.render.resource_wording import count_noun, name_list
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import is_writable
 
 APPLIED: Final = "apply.json"
@@ -42,13 +51,14 @@ def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wa
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
-    chosen: list[list[FleetEntry]] = [[] for _ in selectors]
-    left: list[FleetEntry] = []
-    for entry in index.entries:
-        fitting = (wave for wave, one in zip(chosen, selectors, strict=True) if one.fits(entry.workspace, entry.labels))
-        next(fitting, left).append(entry)
-    waves = [Wave(selector.text, tuple(entries)) for selector, entries in zip(selectors, chosen, strict=True)]
-    return [wave for wave in (*waves, Wave("*", tuple(left))) if wave.entries]
+
+    def first_fitting(entry: FleetEntry) -> int:
+        fitting = (place for place, one in enumerate(selectors) if one.fits(entry.workspace, entry.labels))
+        return next(fitting, len(selectors))
+
+    chosen = grouped(index.entries, first_fitting)
+    texts = [*(selector.text for selector in selectors), EVERY]
+    return [Wave(text, tuple(chosen[place])) for place, text in enumerate(texts) if place in chosen]
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
@@ -141,9 +151,7 @@ def apply_waves(
             continue
         try:
             with listen(f"Wave {wave.selector}", len(tasks)) as tell:
-                keep = partial(_keep_and_tell, results, tell)
-                ran = run_tasks(tasks, engine, FleetAction.APPLY, created_at, keep)
-            results |= {entry.workspace: entry for entry in ran.entries}
+                run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
             write_index(folder, _index(earlier | results, created_at), key, APPLIED)
         stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
@@ -152,13 +160,7 @@ def apply_waves(
 
 
 def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
-    entries = tuple(results[name] for name in sorted(results))
-    return FleetIndex(action=FleetAction.APPLY, created_at=created_at, entries=entries)
-
-
-def _keep_and_tell(results: dict[str, FleetEntry], tell: Listener, entry: FleetEntry) -> None:
-    results[entry.workspace] = entry
-    tell(entry)
+    return fleet_index(results, FleetAction.APPLY, created_at)
 
 
 def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:

@@ -4,9 +4,9 @@
 With `--bound`, it also ends in the middle of a task, at once: then another machine is given that task. Its result files
 are temporary then, and are not synced.
 
-A process is of one project, and one for a Dask worker waits a while for its next task. Dask runs functions in threads;
-a process can be stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask
-worker. It gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
+A process is of one project, and waits a while for its next task. Dask runs functions in threads; a process can be
+stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask worker. There it gets
+its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final, NoReturn, cast
+from typing import IO, Final, cast
 
 from lmsconf.documents.document import from_json
 from lmsconf.documents.reports import entry_json
-from lmsconf.errors import ExitCode, Problem, Terminated
+from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
-from lmsconf.support.interrupts import Interrupts
+from lmsconf.support.files import os_errors_as
+from lmsconf.support.interrupts import Interrupts, raise_terminated
 
 BOUND: Final = "--bound"
 _COLLECT_EVERY = 100_000
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
     # What a task prints, such as a token's command, must not stand among the results.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, raise_terminated)
     gc.set_threshold(_COLLECT_EVERY)
     try:
         serve(Path(arguments[0]), sys.stdin, results, bound=BOUND in arguments)
@@ -84,10 +85,6 @@ def _bound(tasks: Iterable[str]) -> Iterator[str]:
         ended += 1
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise Terminated
-
-
 _IDLE: Final = 30.0
 """Seconds for which a process waits for the next task."""
 _LOOK: Final = 0.5
@@ -111,8 +108,11 @@ def is_interrupted(run: str) -> bool:
     return run in _interrupted
 
 
-def _always() -> bool:
-    return True
+def kill_run(run: str) -> None:
+    """Kill the processes that work on tasks of a run, and the programs that they have started."""
+    with _changing:
+        for process in _running[run]:
+            process.kill()
 
 
 def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEntry:
@@ -154,7 +154,7 @@ class TaskProcess:
             stdin.write(task_json(task) + b"\n")
             stdin.flush()
 
-    def result(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = _always) -> FleetEntry:
+    def result(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = lambda: True) -> FleetEntry:
         """Return the result of the task that it has; one that is lost if it dies.
 
         It is killed after the time limit, in seconds, and once `goes_on` returns False.
@@ -203,14 +203,20 @@ class TaskProcess:
 
 
 @contextmanager
-def task_process(root: Path, run: str, settings: str) -> Iterator[TaskProcess]:
-    """Yield an idle process that has read the project file with this digest, or a new one; then it is idle again."""
+def task_process(
+    run: str, kept_for: tuple[str, str], root: Path, environ: Mapping[str, str], *options: str
+) -> Iterator[TaskProcess]:
+    """Yield an idle process, or a new one; then it is idle again. Raises LmsconfError if none can be started.
+
+    kept_for: what it has read, and can be used again for. root, environ, options: of a new one.
+    """
     with _changing:
-        waiting = _idle[str(root), settings]
+        waiting = _idle[kept_for]
         process = waiting.pop() if waiting else None
         if process is not None:
             process.keep()
-    process = process or TaskProcess(root, os.environ, BOUND)
+    with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
+        process = process or TaskProcess(root, environ, *options)
     with _changing:
         _running[run].add(process)
         if run in _interrupted:
@@ -222,11 +228,21 @@ def task_process(root: Path, run: str, settings: str) -> Iterator[TaskProcess]:
             _running[run].discard(process)
             is_reusable = process.is_alive and run not in _interrupted
             if is_reusable:
-                _idle[str(root), settings].append(process)
+                _idle[kept_for].append(process)
                 process.retire_later()
         if not is_reusable:
             process.kill()
             process.close()
+
+
+def retire_idle(kept_for: tuple[str, str]) -> None:
+    """End the processes that wait for such tasks."""
+    with _changing:
+        waiting = _idle.pop(kept_for, [])
+    for process in waiting:
+        process.keep()
+        process.kill()
+        process.close()
 
 
 def _retire(process: TaskProcess) -> None:

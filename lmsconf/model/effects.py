@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import sha256
+from lmsconf.model.names import count_noun
 
 
 def count_people(number: int) -> str:
     """`1 person`, `1,200 people`."""
-    return f"{number:,} {'person' if number == 1 else 'people'}"
+    return count_noun(number, "person", "people")
 
 
 class Basis(StrEnum):

@@ -124,6 +124,11 @@ def quote_if_ambiguous(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote_name(name)
 
 
+def count_noun(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 group`, `1,200 groups`. plural: where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`; None if none is similar, or the name is very long."""
     return next(iter(nearest_names(name, known, 1)), None)

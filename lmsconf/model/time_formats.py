@@ -6,6 +6,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
+from lmsconf.model.names import count_noun
+
 ISO: Final = re.compile(
     r"(?P<date>\d{4}-\d{2}-\d{2})"
     r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?\s*(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::\d{2})?)?)?)?"
@@ -66,19 +68,15 @@ def time_format_of(text: str) -> str:
 def duration_in_words(seconds: float) -> str:
     """Return such as `40 seconds`, `2 minutes 30 seconds`, `38 minutes` or `2 hours 10 minutes`: rounded, never 0."""
     if seconds < 90:
-        return _counted(max(round(seconds), 1), "second")
+        return count_noun(max(round(seconds), 1), "second")
     if seconds < 595:
         return _two(*divmod(round(seconds / 10) * 10, 60), "minute", "second")
     minutes = round(seconds / 60)
-    return _counted(minutes, "minute") if minutes < 90 else _two(*divmod(minutes, 60), "hour", "minute")
+    return count_noun(minutes, "minute") if minutes < 90 else _two(*divmod(minutes, 60), "hour", "minute")
 
 
 def _two(first: int, rest: int, first_unit: str, rest_unit: str) -> str:
-    return _counted(first, first_unit) + (f" {_counted(rest, rest_unit)}" if rest else "")
-
-
-def _counted(number: int, unit: str) -> str:
-    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+    return count_noun(first, first_unit) + (f" {count_noun(rest, rest_unit)}" if rest else "")
 
 
 def local_to_utc(day: date, clock: time, offset: str) -> datetime:

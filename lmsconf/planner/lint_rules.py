@@ -55,12 +55,6 @@ class LintContext(Struct, frozen=True, kw_only=True):
         return sorted(self.manifests.of_kind(kind)[0], key=lambda one: str(one.address))
 
 
-def lint_declarations(context: LintContext) -> Iterator[Problem]:
-    """Yield the findings about all declared resources, kind by kind."""
-    for lint in (_suspicious_choices, _unused_fields, lint_groups, lint_smart_groups, lint_assignments):
-        yield from lint(context)
-
-
 def archived_people(context: LintContext) -> frozenset[str]:
     """Return the e-mails of people known to be archived: in a plan those after it, else those declared to be."""
     if context.plan is not None:
@@ -397,4 +391,5 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
 def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
     named = (one for kind in KINDS.values() if is_named(kind) for one in context.of(kind.name))
     names = (lint_name(one.address, one.address.name, one.source, "its name") for one in named)
-    return list(apply_levels(chain(lint_declarations(context), *names), levels))
+    lints = (_suspicious_choices, _unused_fields, lint_groups, lint_smart_groups, lint_assignments)
+    return list(apply_levels(chain(*(lint(context) for lint in lints), *names), levels))

@@ -155,35 +155,18 @@ class _Comparing:
         return f"id: {{{quote_name(self.planning.policy.workspace)}: {quote_name(old.resource.row.id)}}}"
 
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
-        lines = " or ".join(_first([*map(self._line, alike)]))
-        instead = "delete and create" if alike[0].is_deleted else "create it anyway"
-        stay = [str(old.resource.address) for old in alike if not old.is_deleted]
-        if alike[0].is_deleted:
-            old = alike[0].resource.address.name
-            summary = f'"{old}" is deleted and "{change.address.name}" is created with the same content'
-            harm = "the old one's people and answers would be lost"
-        else:
-            summary = f"it would be created beside {_listed(_first(stay))}, with the same {content.of}"
-            harm = "there would be a duplicate"
-        return Problem(
-            code=POSSIBLE,
-            severity=Severity.WARNING,
-            message=f"{change.address}: {summary}; if that is a rename, {harm}",
-            hint=f"To rename it, write {lines}. To {instead}, allow `recreates`.",
-            source=change.source,
-            address=str(change.address),
-        )
+        is_deleted = alike[0].is_deleted
+        stay = _first([str(old.resource.address) for old in alike if not old.is_deleted])
+        summary = f"it would be created beside {_listed(stay)}, with the same {content.of}"
+        if is_deleted:
+            name = alike[0].resource.address.name
+            summary = f'"{name}" is deleted and "{change.address.name}" is created with the same content'
+        return _possible_rename(change, summary, [*map(self._line, alike)], is_deleted=is_deleted)
 
     def _note(self, change: Change, old: _Old, why: str) -> Problem:
         verb = "goes" if old.is_deleted else "stays"
-        return Problem(
-            code=CLOSE,
-            severity=Severity.NOTE,
-            message=f"{change.address}: it would be created, and {old.resource.address}, which {verb}, has {why}",
-            hint=f"If they are the same, write {self._line(old)} to rename it.",
-            source=change.source,
-            address=str(change.address),
-        )
+        summary = f"it would be created, and {old.resource.address}, which {verb}, has {why}"
+        return _close_name(change, summary, self._line(old))
 
     def _not_compared(self) -> Iterator[Problem]:
         policy, unmanaged = self.planning.policy, len(self.result.unmanaged)
@@ -229,13 +212,13 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
     new = [name for field_change in change.fields if field_change.path == key for name in field_change.added]
     for old in (name for field_change in change.fields if field_change.path == key for name in field_change.removed):
         if new:
+            from difflib import SequenceMatcher  # few plans have such names
+
             # Deleting a choice deletes its answers, so any new choice may be its rename; similar names are paired.
-            best = _likest(str(old), new)
+            best = max(new, key=lambda name: SequenceMatcher(None, str(old), str(name)).ratio())
             new.remove(best)
-            harm = "the old one's people and answers would be lost"
-            summary = f'choice "{old}" is deleted and choice "{best}" is created; if that is a rename, {harm}'
-            hint = f"To rename it, write {_choice_line(best, old)}. To delete and create, allow `recreates`."
-            yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
+            summary = f'choice "{old}" is deleted and choice "{best}" is created'
+            yield _possible_rename(change, summary, [_choice_line(best, old)], is_deleted=True)
     if parts is None:
         return
     for name in new:
@@ -244,32 +227,37 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
         beside = " and ".join(_first([*map(quote_name, likely or ([near] if near else []))]))
         summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:
-            lines = " or ".join(_first([_choice_line(name, old) for old in likely]))
-            summary += ", and which live conditions name in its place; if that is a rename, there would be a duplicate"
-            hint = f"To rename it, write {lines}. To create it anyway, allow `recreates`."
-            yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
+            summary += ", and which live conditions name in its place"
+            yield _possible_rename(change, summary, [_choice_line(name, old) for old in likely], is_deleted=False)
         elif near:
-            hint = f"If they are the same, write {_choice_line(name, near)} to rename it."
-            yield _choice_problem(change, CLOSE, f"{summary}: their names are close", hint, Severity.NOTE)
-
-
-def _likest(old: str, names: Sequence[Json]) -> Json:
-    """Return the name most similar to the old one."""
-    from difflib import SequenceMatcher  # few plans have such names
-
-    return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
+            yield _close_name(change, f"{summary}: their names are close", _choice_line(name, near))
 
 
 def _choice_line(new: Json, old: Json) -> str:
     return f"- {{name: {quote_name(str(new))}, previously: [{quote_name(str(old))}]}}"
 
 
-def _choice_problem(change: Change, code: str, summary: str, hint: str, severity: Severity) -> Problem:
+def _possible_rename(change: Change, summary: str, lines: Sequence[str], *, is_deleted: bool) -> Problem:
+    """Return the warning that a creation may be a rename. lines: each makes it one. is_deleted: the old one is."""
+    harm, instead = "there would be a duplicate", "create it anyway"
+    if is_deleted:
+        harm, instead = "the old one's people and answers would be lost", "delete and create"
     return Problem(
-        code=code,
-        severity=severity,
+        code=POSSIBLE,
+        severity=Severity.WARNING,
+        message=f"{change.address}: {summary}; if that is a rename, {harm}",
+        hint=f"To rename it, write {' or '.join(_first(lines))}. To {instead}, allow `recreates`.",
+        source=change.source,
+        address=str(change.address),
+    )
+
+
+def _close_name(change: Change, summary: str, line: str) -> Problem:
+    return Problem(
+        code=CLOSE,
+        severity=Severity.NOTE,
         message=f"{change.address}: {summary}",
-        hint=hint,
+        hint=f"If they are the same, write {line} to rename it.",
         source=change.source,
         address=str(change.address),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -105,17 +106,6 @@ def _meant_addresses(text: str, known: Iterable[Address]) -> list[Address]:
             for address in known
             if (kind := KINDS.get(address.kind)) and not spelled[kind.name].isdisjoint(spellings(address, kind.noun))
         }
-    )
-
-
-def sought_kinds(patterns: Sequence[ResolvedPattern]) -> frozenset[str]:
-    """Return the kinds to read for patterns that match nothing known yet: they may mean a live resource."""
-    return frozenset(
-        name
-        for name, kind in KINDS.items()
-        for pattern in patterns
-        if not pattern.matches
-        and (matches_pattern(name, pattern.pattern.partition("/")[0]) or pattern.typed.startswith(f"{kind.noun} "))
     )
 
 
@@ -223,7 +213,13 @@ class Selection:
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
-        return sought_kinds([pattern for patterns in self._patterns.values() for pattern in patterns])
+        return frozenset(
+            name
+            for name, kind in KINDS.items()
+            for pattern in chain.from_iterable(self._patterns.values())
+            if not pattern.matches
+            and (pattern.typed.startswith(f"{kind.noun} ") or matches_pattern(name, pattern.pattern.partition("/")[0]))
+        )
 
     def problems(self) -> Iterator[Problem]:
         """Yield an error for each argument that matches nothing, or that may mean several resources."""

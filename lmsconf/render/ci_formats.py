@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -32,47 +32,39 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
 from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.jinja import plain_macro, template_text
+from lmsconf.render.jinja import template_text
 from lmsconf.render.plan_wording import format_problem, problem_message
-from lmsconf.render.resource_wording import kind_plural, sort_by_severity
+from lmsconf.render.resource_wording import sort_by_severity
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
 class Case(Struct, frozen=True):
-    """A case, with the attributes of its element. outcome: failure, error or skipped; None: it passed. result: the
-    attributes of the outcome's element; lines: its text.
+    """A case. outcome: failure, error or skipped; None: it passed.
+
+    type, message: the attributes of the outcome; lines: its text.
     """
 
-    about: Mapping[str, str]
+    name: str
     outcome: str | None = None
-    result: Mapping[str, str] = {}
+    message: str = ""
     lines: Sequence[str] = ()
-
-
-def junit_document(suites: Iterable[tuple[Mapping[str, str], Sequence[Case]]], url: str | None = None) -> str:
-    """Return a document of suites: attributes and cases. url: of the workspace, for suites with all that Ant has."""
-    return plain_macro("junit.xml.j2", "document", suites, url)
+    type: str | None = None
 
 
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
-    cases: defaultdict[Address, list[Case]] = defaultdict(list)
-    for address, case in _failures(drift):
-        cases[address].append(case)
-    for managed in drift.managed:
-        cases.setdefault(managed.address, [_case(drift, managed.address, None, "")[1]])
-    suites: defaultdict[str, list[Case]] = defaultdict(list)
-    for address, of_one in sorted(cases.items()):
-        suites[address.kind] += of_one
-    return junit_document(
-        [(_suite(drift, number, kind, suites[kind]), suites[kind]) for number, kind in enumerate(sorted(suites))],
-        drift.url,
-    )
+    cases = list(_failures(drift))
+    failing = {address for address, _ in cases}
+    as_declared = (one.address for one in drift.managed if one.address not in failing)
+    cases += [(address, Case(resource_title(address))) for address in as_declared]
+    suites = grouped(sorted(cases, key=lambda one: one[0]), lambda one: one[0].kind)
+    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
 
 
 def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
@@ -80,53 +72,26 @@ def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
     for finding in drift.findings:
         details = (finding.source, *drift_report.finding_details(finding))
         message = drift_report.finding_headline(finding)
-        yield _case(drift, finding.address, "failure", message, *details, type=finding.state.value)
-    # The schemas allow no attribute but `message` on `skipped`.
+        yield _case(finding.address, "failure", message, *details, type=finding.state.value)
     for finding in drift.not_applied:
-        yield _case(
-            drift, finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}"
-        )
+        message = f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}"
+        yield _case(finding.address, "skipped", message)
     for ignored in drift.ignored:
-        yield _case(drift, ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
+        yield _case(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
             at = declared.get(problem.address or "", Address(REST, ""))
             name, details = problem.code if at.kind == REST else "", (problem.source, problem.hint)
-            yield _case(drift, at, "error", format_problem(problem), *details, name=name, type=problem.code)
+            yield _case(at, "error", format_problem(problem), *details, name=name, type=problem.code)
 
 
 def _case(
-    drift: DriftReport,
-    address: Address,
-    outcome: str | None,
-    message: str,
-    *details: object,
-    name: str = "",
-    **type: str,
+    address: Address, outcome: str, message: str, *details: object, name: str = "", type: str | None = None
 ) -> tuple[Address, Case]:
-    title = name or resource_title(address)
-    about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
     # Keep the line breaks of a hint; those inside names are escaped already.
     lines = [line for paragraph in details if paragraph for line in str(paragraph).split("\n")]
-    return address, Case(about, outcome, {**type, "message": message}, lines)
-
-
-def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) -> dict[str, str]:
-    """Return the attributes of a suite."""
-    outcomes = [case.outcome for case in cases]
-    return {
-        "id": str(number),
-        "package": drift.workspace,
-        "name": REST if kind == REST else kind_plural(kind),
-        "timestamp": drift.created_at.removesuffix("Z"),
-        "hostname": "localhost",
-        "tests": str(len(cases)),
-        "failures": str(outcomes.count("failure")),
-        "errors": str(outcomes.count("error")),
-        "skipped": str(outcomes.count("skipped")),
-        "time": "0",
-    }
+    return address, Case(name or resource_title(address), outcome, message, lines, type)
 
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)

@@ -24,8 +24,8 @@ from lmsconf.model.effects import (
     Effects,
     PredictedTotals,
 )
+from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Change, Plan, total_taken
-from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"

@@ -6,7 +6,7 @@ Of a plan's calls a page has a graph, laid out here; that of resources that need
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain, count, islice, repeat
@@ -23,20 +23,14 @@ from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetReport
-from lmsconf.model.names import escape_invisible
+from lmsconf.model.names import count_noun, escape_invisible, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
 from lmsconf.render.jinja import html_page, template_text
 from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import (
-    apply_command,
-    count_kind,
-    count_noun,
-    group_by_risk,
-    risk_heading,
-)
+from lmsconf.render.resource_wording import apply_command, count_kind, group_by_risk, risk_heading
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
@@ -118,11 +112,11 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
 
 
 def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
-    calls: defaultdict[str, list[Call]] = defaultdict(list)
-    for call in plan.calls:
-        calls[str(call.address)].append(call)
+    calls = grouped(plan.calls, lambda call: str(call.address))
     for risk, group in group_by_risk(plan.changes).items():
-        rows = [replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls[at]) for one in group]
+        rows = [
+            replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls.get(at, ())) for one in group
+        ]
         yield RowGroup(risk_heading(risk, group), rows)
 
 
@@ -238,8 +232,6 @@ def _mermaid(text: str) -> str:
 MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
 
-_WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
-
 
 class CallPlace(Struct, frozen=True):
     """A call on the page: its number in the plan's order, and its anchor if the page shows it."""
@@ -279,15 +271,11 @@ Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: pairs of places, from a node to one that waits."""
+    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits."""
 
     caption: str
     boxes: Sequence[tuple[GraphNode, int, int]]
     edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-    box_width: int = _WIDE
-    box_height: int = _HIGH
-    alley: int = _ALLEY
-    margin: int = _EDGE
 
 
 def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
@@ -302,11 +290,8 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
         caption = _caption(grain, len(linked), len(waits) - len(linked))
         if len(linked) <= MAX_NODES:
             break
-    places = {
-        box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
-        for layer, boxes in enumerate(_layers(linked))
-        for row, box in enumerate(boxes)
-    }
+    layers = enumerate(_layers(linked))
+    places = {box: (layer, row) for layer, boxes in layers for row, box in enumerate(boxes)}
     order = {node: position for position, node in enumerate(linked)}
     return Drawing(
         caption=caption,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from textwrap import wrap
 from types import ModuleType
 from typing import Final
 
@@ -46,6 +47,8 @@ from lmsconf.render.escape import (
     truncate,
 )
 
+_WIDTH: Final = 96
+"""The columns of a text that is wrapped wherever it is printed."""
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
     *(drift_report, effects_tables, effects_wording, outcome_wording, plan_wording, resource_wording, text),
@@ -74,8 +77,9 @@ def html_page(template: str, /, **values: object) -> str:
 
 
 def template_view(template: str, /, **values: object) -> str:
-    """Return the page or the text of a template, as its name says."""
-    return html_page(template, **values) if template.endswith(".html.j2") else terminal_text(template, **values)
+    """Return the page, the document or the text for a terminal of a template, as its name says."""
+    views = {"html": html_page, "xml": template_text, "txt": terminal_text}
+    return views[template.split(".")[1]](template, **values)
 
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
@@ -87,11 +91,6 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
 def template_text(template: str, /, **values: object) -> str:
     """Return the text of a template, each of whose values is in one line."""
     return _template(template).render(**values)
-
-
-def plain_macro(template: str, macro: str, /, *values: object) -> str:
-    """Return what a macro of a template of XML or JSON makes of values."""
-    return str(getattr(_template(template).module, macro)(*values))
 
 
 def terminal_text(template: str, /, **values: object) -> str:
@@ -146,6 +145,7 @@ def environment(kind: str) -> Environment:
         "indented": partial(json.dumps, ensure_ascii=False, indent=2),
         "lines": _html_lines,
         "words": _words,
+        "wrapped": _wrapped,
         "fence": lambda text, language="": _escaped(markdown_fence(text, language)),
         "cut": partial(_shortened, escape_markdown),
         "code": partial(_shortened, markdown_code),
@@ -153,6 +153,7 @@ def environment(kind: str) -> Environment:
         "headline": drift_report.finding_headline,
         "ignored_sentence": drift_report.ignored_sentence,
         "group_line": plan_wording.group_line,
+        "remaining_line": plan_wording.remaining_line,
         "count_removed_items": resource_wording.count_removed_items,
     }
     made.tests |= {
@@ -173,6 +174,12 @@ def _html_lines(text: str | None) -> Markup:
     """Return a text with its line breaks, without blank lines. Any other line break, inside a name, is escaped."""
     lines = (escape_html(line) for line in (text or "").split("\n") if line.strip())
     return _escaped("".join(f"{line}\n" for line in lines))
+
+
+def _wrapped(text: str, indent: int) -> Markup:
+    """Return a text in lines: the first one stands behind an indent of so many columns, and the others get it."""
+    lines = map(escape_invisible, wrap(text, _WIDTH - indent))
+    return _escaped(f"\n{' ' * indent}".join(lines))
 
 
 def _shortened(escape: Callable[[str], str], value: object, most: int | None = NAME_SIZE) -> Markup:

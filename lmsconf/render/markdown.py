@@ -22,6 +22,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
@@ -50,7 +51,6 @@ from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
     Risk,
     apply_command,
-    count_noun,
     count_unmanaged,
     drop_empty_groups,
     group_by_risk,
@@ -233,9 +233,8 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
     ]
     assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
     yield from _if_any(plan_wording.FAILED_HEADING, failed)
-    yield from _if_any(
-        plan_wording.REMAINING_HEADING, _lines(plan_wording.remaining_lines(rehearsal), "change", "changes")
-    )
+    remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
+    yield from _if_any(plan_wording.REMAINING_HEADING, remaining)
     yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
     yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
     yield from _if_any(

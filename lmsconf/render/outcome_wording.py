@@ -17,12 +17,13 @@ from lmsconf.model.fleet import (
     SharedChanges,
     SharedFailure,
 )
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedCall, RecordedRun, VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import count_noun, is_or_are, name_list, numbered_groups
+from lmsconf.render.resource_wording import is_or_are, name_list, numbered_groups
 from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
@@ -201,12 +202,10 @@ def fleet_effects(report: FleetReport) -> str:
 
 def fleet_relaxed(report: FleetReport) -> Iterator[str]:
     """Yield each setting that is weaker than the default, with the workspaces whose plans have it."""
-    names: dict[str, list[str]] = {}
-    for entry in report.index.entries:
-        for line in entry.relaxed:
-            names.setdefault(line, []).append(entry.workspace)
-    for line, workspaces in names.items():
-        yield f"{line}, in {count_noun(len(workspaces), 'workspace')}: {name_list(workspaces, _FEW)}"
+    relaxed = ((line, entry.workspace) for entry in report.index.entries for line in entry.relaxed)
+    for line, alike in grouped(relaxed, lambda one: one[0]).items():
+        workspaces = name_list([workspace for _, workspace in alike], _FEW)
+        yield f"{line}, in {count_noun(len(alike), 'workspace')}: {workspaces}"
 
 
 def fleet_assumptions(report: FleetReport) -> str | None:

@@ -1,4 +1,4 @@
-"""What one person has and why, who is in an audience, and the results of tests: as text, as CSV and as JUnit XML.
+"""What one person has and why, and who is in an audience, as text and as CSV.
 
 In CSV (RFC 4180), for spreadsheets and scripts, a cell that a spreadsheet would take for a formula begins with an
 apostrophe.
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.model.access import (
-    AccessTestReport,
-    AccessTestResult,
     AnswerState,
     AudienceReport,
     HeldContent,
@@ -19,11 +17,9 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.effects import Effects, UnknownPeople, count_people
 from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.render.ci_formats import Case, junit_document
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
-from lmsconf.render.plan_wording import annotation_lines
 from lmsconf.render.text import table_lines
 
 
@@ -124,33 +120,3 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else csv_cell(str(value))
-
-
-def tests_junit(report: AccessTestReport) -> str:
-    """Return the results as JUnit XML: one suite, a case for each test, with its file and line."""
-    suite = {
-        "name": "tests",
-        "tests": str(len(report.results)),
-        "failures": str(len(report.failed)),
-        "errors": "0",
-        "skipped": "0",
-        "time": "0",
-        "timestamp": report.created_at.removesuffix("Z"),
-        "hostname": "localhost",
-    }
-    return junit_document([(suite, [_test_case(report, result) for result in report.results])])
-
-
-def _test_case(report: AccessTestReport, result: AccessTestResult) -> Case:
-    test = result.test
-    about = {
-        "classname": f"{report.workspace}.tests",
-        "name": f"{test.title} ({test.source.each})" if test.source.each else test.title,
-        "file": test.source.file,
-        "line": str(test.source.line),
-        "time": "0",
-    }
-    if result.reason is None:
-        return Case(about)
-    details = [str(test.source), test.statement, *annotation_lines(test)]
-    return Case(about, "failure", {"type": "test/failed", "message": result.reason}, details)

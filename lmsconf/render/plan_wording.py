@@ -15,6 +15,7 @@ from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import FromManifests, OfWorkspace
 from lmsconf.model.guards import weaker_than_default
 from lmsconf.model.lint_codes import is_lint
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
     Action,
@@ -31,7 +32,7 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.problem_codes import blockers
 from lmsconf.model.time_formats import duration_in_words
-from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text
+from lmsconf.render.resource_wording import format_value, name_list, rate_text
 
 ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
 
@@ -288,12 +289,8 @@ def failed_call_line(call: CallResult) -> str:
     return f"{verb}: {resource_title(call.address)} ({call.operation})"
 
 
-def remaining_lines(rehearsal: Rehearsal) -> list[str]:
-    """Return the changes of the second plan, a line each: the plan itself, and JSON, have them in full."""
-    return [_remaining_line(one) for one in rehearsal.remaining]
-
-
-def _remaining_line(change: Change) -> str:
+def remaining_line(change: Change) -> str:
+    """Return a change of the second plan in one line: the plan itself, and JSON, have it in full."""
     line = f"{ACTION_SIGNS[change.action]} {resource_title(change.address)} {ACTION_WORDS[change.action]}"
     return f"{line}: {', '.join(field.path for field in change.fields)}" if change.fields else line
 

@@ -1,6 +1,6 @@
 """Kinds, resources, values and changes in an administrator's terms, for all formats. Results are not escaped.
 
-count_noun, count_kind   numbers of things
+count_kind, count_kinds  numbers of things
 format_value             values, list items and conditions
 Risk, group_by_risk      changes: deleted, replaced, items removed, changed, created
 KeyChange, key_changes   one key of a change in words: values added and removed
@@ -21,7 +21,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import quote_if_ambiguous
+from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
 from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources, total_taken
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
@@ -36,11 +36,6 @@ NO_VALUE = "(none)"
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
 The text format lists all."""
-
-
-def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 group`, `1,200 groups`. plural: where it is not the noun with an s."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def name_list(names: Sequence[str], most: int) -> str:
@@ -177,10 +172,8 @@ def count_removed_items(change: Change) -> int:
 
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
-    groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
-    for change in changes:
-        groups[classify_risk(change)].append(change)
-    return {one: group for one, group in groups.items() if group}
+    groups = grouped(changes, classify_risk)
+    return {risk: groups[risk] for risk in Risk if risk in groups}
 
 
 class KeyChange(Struct, frozen=True):

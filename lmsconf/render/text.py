@@ -260,7 +260,7 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
             ]
             for call in rehearsal.failed
         ),
-        listed(plan_wording.REMAINING_HEADING, plan_wording.remaining_lines(rehearsal)),
+        listed(plan_wording.REMAINING_HEADING, map(plan_wording.remaining_line, rehearsal.remaining)),
         *map(problem_lines, rehearsal.problems),
         listed(plan_wording.GROUPS_HEADING, map(plan_wording.group_line, rehearsal.memberships)),
         listed(plan_wording.ASSUMPTIONS_HEADING, map(plan_wording.assumption_line, rehearsal.assumptions)),

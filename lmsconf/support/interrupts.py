@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
+from typing import NoReturn
+
+from lmsconf.errors import Terminated
 
 Handler = Callable[[KeyboardInterrupt], None]
 
@@ -19,6 +22,11 @@ def handle_signal(number: signal.Signals, handler: Callable[[int, FrameType | No
         yield
     finally:
         signal.signal(number, before)
+
+
+def raise_terminated(number: int, frame: FrameType | None) -> NoReturn:
+    """Handle SIGTERM so that a terminated run can still report what it did."""
+    raise Terminated
 
 
 @contextmanager

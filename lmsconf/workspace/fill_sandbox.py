@@ -18,8 +18,10 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.documents.snapshot_file import FORMAT, snapshot_of
 from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, audiences_among
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import GroupRow
@@ -56,8 +58,13 @@ T = TypeVar("T", bound=Collection[Any])
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
 ROW_TYPES: Final = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
 """The rows that a workspace is made of, each after those that it refers to."""
-_KINDS: Final = {PersonRow.listing: USER, GroupRow.listing: GROUP, SmartGroupRow.listing: SMART_GROUP}
-"""Listing → kind of audience."""
+_KINDS: Final = {
+    EVERYONE_KEY[0]: EVERYONE,
+    PersonRow.listing: USER,
+    GroupRow.listing: GROUP,
+    SmartGroupRow.listing: SMART_GROUP,
+}
+"""Kind of an audience → the same in the workspace."""
 
 
 def load_seed(path: Path) -> Mapping[str, object] | Snapshot:
@@ -154,9 +161,16 @@ class SnapshotLoader(EntryLoader):
         self._ids: defaultdict[str, set[str]] = defaultdict(set)
         self._fields_by_name: defaultdict[str, list[_Field]] = defaultdict(list)
         self._field_of_choice: dict[str, str] = {}
-        self._group_names: dict[tuple[str, str], str] = {}
-        self._kinds_of_type: defaultdict[str, set[str]] = defaultdict(set)
         self._targets: set[tuple[str, str, str]] = set()
+        self._audiences = audiences_among(
+            {
+                listing: [(row.id, row.name) for row in snapshot.of(listing).rows]
+                for listing in (GroupRow.listing, SmartGroupRow.listing, PersonRow.listing)
+            },
+            snapshot.rows(TargetRow),
+            context.behaviour(EVERYONE_ID),
+            incomplete=None,
+        )
 
     def load_listings(self) -> None:
         """Insert all rows."""
@@ -165,10 +179,6 @@ class SnapshotLoader(EntryLoader):
         self._load_rows(GroupRow, self._load_group)
         self._load_rows(SmartGroupRow, self._load_smart_group)
         self._load_rows(ContentRow, self._load_content)
-        for target in self._snapshot.rows(TargetRow):
-            kinds = self._kinds_with_id(target.target)
-            if len(kinds) == 1:
-                self._kinds_of_type[target.type] |= kinds
         self._load_rows(TargetRow, self._load_target)
 
     def _load_rows(self, row_type: type[Listed], load: Callable[[Listed], None]) -> None:
@@ -221,7 +231,7 @@ class SnapshotLoader(EntryLoader):
     def _load_group(self, group: GroupRow) -> None:
         managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
         reserve_id(group.id, self._ids["group"])
-        self._add_group(GROUP, group.id, group.name)
+        self.rows[GROUPS].append((group.id, GROUP, group.name))
         self._add_people(MANAGERS, group.id, managers)
         self._add_people(MEMBERS, group.id, members)
 
@@ -230,7 +240,7 @@ class SnapshotLoader(EntryLoader):
         reserve_id(group.id, self._ids["smart_group"])
         if group.id in self._ids["group"]:
             raise InvalidSeedValue(f"a group has the same id {group.id!r}, and the sandbox has one id for one group")
-        self._add_group(SMART_GROUP, group.id, group.name)
+        self.rows[GROUPS].append((group.id, SMART_GROUP, group.name))
         self._add_people(MANAGERS, group.id, managers)
         for position, condition in enumerate(conditions):
             field = self._known("custom_field", condition.field)
@@ -238,10 +248,6 @@ class SnapshotLoader(EntryLoader):
             for place, choice in enumerate(sorted(condition.choices)):
                 field = self._field_of_choice[self._known("choice", choice)]
                 self.rows[_CONDITION_CHOICES].append((group.id, position, place, field, choice))
-
-    def _add_group(self, kind: str, id: str, name: str) -> None:
-        self._group_names[kind, id] = name
-        self.rows[GROUPS].append((id, kind, name))
 
     def _add_people(self, statement: str, group: str, people: Collection[str]) -> None:
         """Add the members or the managers of a group."""
@@ -262,25 +268,14 @@ class SnapshotLoader(EntryLoader):
         self.rows[_TARGETS].append((*assigned, target.mandatory, *window, self.now, self.now, own_type))
 
     def _audience_kind(self, target: TargetRow) -> str:
-        """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
-        kinds = self._kinds_with_id(target.target)
-        if target.type in kinds:
-            return target.type
-        if not kinds and self._keeps_unlisted:
-            return target.type if target.type in _KINDS.values() else USER
-        if len(kinds) > 1:
-            kinds = kinds & self._kinds_of_type[target.type] or kinds
-        if len(kinds) > 1:
-            kinds = {kind for kind in kinds if self._group_names.get((kind, target.target)) == target.label}
-        if len(kinds) != 1:
-            what = "is not a person, group or smart group of the snapshot"
-            raise InvalidSeedValue(f"the audience {target.target!r} {what}")
-        return next(iter(kinds))
-
-    def _kinds_with_id(self, id: str) -> set[str]:
-        """The kinds of audiences of which one has this id."""
-        kinds = {kind for listing, kind in _KINDS.items() if id in self._ids[listing]}
-        return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
+        """Return what kind of audience a target has, as plans find it. Raises InvalidSeedValue."""
+        found = self._audiences.of(target)
+        if found is None and self._keeps_unlisted and not self._audiences.candidates(target):
+            return USER
+        if found is not None and (self._keeps_unlisted or found == EVERYONE_KEY or found[1] in self._ids[found[0]]):
+            return _KINDS[found[0]]
+        what = "is not a person, group or smart group of the snapshot"
+        raise InvalidSeedValue(f"the audience {target.target!r} {what}")
 
 
 def _were_read(values: T | None, part: str) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import Final, cast
@@ -19,7 +18,7 @@ from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNa
 from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
+from lmsconf.model.names import casefold_name, did_you_mean, grouped, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.config_file import order_kinds
 
@@ -80,15 +79,13 @@ def expanded_manifest(entries: Iterable[tuple[tuple[str | int, ...], Json]]) -> 
 
     Entries are by section, in their order; resources to delete are at the end.
     """
-    sections: defaultdict[tuple[str | int, ...], list[Json]] = defaultdict(list)
-    for path, entry in entries:
-        sections[path].append(entry)
+    sections = grouped(entries, lambda one: one[0])
     lines: list[str] = []
     for path in sorted(sections, key=len):
         indent = "  " * (len(path) - 1)
         lines += [f"{path[0]}:"] if indent and f"{path[0]}:" not in lines else []
         lines.append(f"{indent}{path[-1]}:")
-        for entry in sections[path]:
+        for _, entry in sections[path]:
             lines += format_entry_lines(cast("Mapping[str, Json]", entry), f"{indent}  ")
     return "".join(f"{line}\n" for line in lines)
 
@@ -156,9 +153,7 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
 
     Raises LmsconfError for more folders than anybody would read.
     """
-    by_team: dict[str, list[ExportedEntry]] = {}
-    for entry in entries:
-        by_team.setdefault(casefold_name(teams.get(entry.address, "")), []).append(entry)
+    by_team = grouped(entries, lambda entry: casefold_name(teams.get(entry.address, "")))
     if len(by_team) > _MOST:
         raise LmsconfError(
             f"--by would write {len(by_team):,} folders, and at most {_MOST} are written",

@@ -27,6 +27,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.effects import Basis
 from lmsconf.model.guards import Policy
+from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
@@ -57,8 +58,8 @@ def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: da
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
     nouns = _nouns()
-    numbers = {listing: len(snapshot.of(listing).rows) for listing in nouns if listing in snapshot.listings}
-    held = [f"{number:,} {nouns[listing][number != 1]}" for listing, number in numbers.items()]
+    listed = (listing for listing in nouns if listing in snapshot.listings)
+    held = [count_noun(len(snapshot.of(listing).rows), *nouns[listing]) for listing in listed]
     again = "Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan."
     yield Problem(
         code="snapshot/age",
@@ -101,8 +102,7 @@ def _format_age(age: timedelta) -> str:
     seconds = max(0, int(age.total_seconds()))
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= size:
-            number = seconds // size
-            return f"{number:,} {unit if number == 1 else unit + 's'} ago"
+            return f"{count_noun(seconds // size, unit)} ago"
     return "just now"
 
 

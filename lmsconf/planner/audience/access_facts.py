@@ -27,7 +27,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIEL
 from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.shared.responses import id_set, require_object
+from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -37,7 +37,7 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.read.assignments import read_targets
-from lmsconf.planner.read.fields_and_groups import read_group_members
+from lmsconf.planner.read.fields_and_groups import read_group_members, read_with_members
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.read.people_listings import AnswerIndex
 
@@ -285,16 +285,9 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId, LiveSmartGroup]:
-    listed = list(rows)
-    answers = reading.api.each(
-        "smart-groups.get", [({"smartGroupId": row.id}, {"includeMembers": True}) for row in listed]
-    )
-    groups: dict[RemoteId, LiveSmartGroup] = {}
-    for row, answer in zip(listed, answers, strict=True):
-        data = require_object(answer, "a smart group")
-        members = id_set(data, "members") if data.get("members") is not None else None
-        groups[row.id] = LiveSmartGroup(parse_detail_row(row, answer), members)
-    return groups
+    listed = {row.id: row for row in rows}
+    answers = zip(listed.items(), read_with_members(reading.api, listed), strict=True)
+    return {id: LiveSmartGroup(parse_detail_row(row, answer), members) for (id, row), (answer, members) in answers}
 
 
 class AccessQuery(Struct, frozen=True, kw_only=True):

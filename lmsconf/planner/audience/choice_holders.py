@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, ChangedPerson, Condition
 from lmsconf.planner.audience.people_sets import Bits, to_bits
@@ -105,8 +105,8 @@ class Readings(Struct):
         """Yield how each use was read."""
         for use in sorted(uses):
             number = self.groups[use]
-            groups = f"{number:,} of {number:,} smart group{'' if number == 1 else 's'}"
-            why = f"explains {groups}" if number else "no smart group shows which"
+            groups = count_noun(number, "smart group")
+            why = f"explains {number:,} of {groups}" if number else "no smart group shows which"
             yield f"{use} read as: {_either(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:

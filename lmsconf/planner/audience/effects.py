@@ -26,15 +26,17 @@ from lmsconf.model.effects import (
     GroupEffects,
     PersonEffect,
     UnknownPeople,
+    count_people,
     members_digest,
 )
+from lmsconf.model.names import count_noun
 from lmsconf.model.plan import GuardCount
 from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
 from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_questions import (
-    access_state,
+    WorkspaceAccess,
     facts_for_plan,
     failed_problems,
     judge_tests,
@@ -79,7 +81,7 @@ _COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
 def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
     """Yield a warning about people that the guard `people` counts although their windows do not change."""
     if number := totals["archived_soon"].bit_count():
-        people = "1 person who has content is" if number == 1 else f"{number:,} people who have content are"
+        people = count_noun(number, "person who has content is", "people who have content are")
         yield Problem(
             code="people/archived-soon",
             message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
@@ -91,10 +93,10 @@ def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
 def unarchived_problems(scope: AccessScope) -> Iterator[Problem]:
     """Yield a warning about people that the plan unarchives: they count in no number."""
     if scope.unarchived:
-        people = "1 person" if scope.unarchived == 1 else f"{scope.unarchived:,} people"
         yield Problem(
             code="people/unarchived",
-            message=f"this plan unarchives {people}; archived now, they are not in its numbers of people",
+            message=f"this plan unarchives {count_people(scope.unarchived)}; archived now, they are not in its numbers "
+            "of people",
             severity=Severity.WARNING,
             hint="After the apply, `lmsconf access` shows what one of them has.",
         )
@@ -157,8 +159,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
 
 def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, ...]:
     """Return what the guards count where effects are not known: a plan that can only add takes nothing."""
-    taken = _counted("people", None, 0) if can_take else ()
-    return (*taken, *(_counted("mandatory", None, 0) if can_require else ()))
+    return (*_counted("people", None if can_take else 0, 0), *_counted("mandatory", None if can_require else 0, 0))
 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
@@ -334,7 +335,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
         predicted = replace(predicted, effects=with_progress(reading.api, predicted.effects, predicted.losses, now))
     if not draft.manifests.tests:
         return predicted
-    state = access_state(facts, scope, query, planning, now)
+    state = WorkspaceAccess(facts, scope, query.fields, planning=planning, now=now)
     failed = failed_problems(judge_tests(state, draft.manifests.tests, policy.workspace))
     return replace(predicted, problems=(*predicted.problems, *failed))
 
@@ -343,7 +344,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     if facts.incomplete:
         return unknown_effects(facts.incomplete, scope)
-    return predict_effects(Memberships(facts, scope).load_answers(), now, rows=rows)
+    return predict_effects(Memberships(facts, scope), now, rows=rows)
 
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Self
+from typing import Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
@@ -20,17 +19,15 @@ from lmsconf.kinds.assignment.types import TargetRow, unresolved_audience_label
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import count_noun, normalize_email, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     ChangedAssignment,
-    ChangedPerson,
     Condition,
     live_terms,
 )
 from lmsconf.planner.audience.choice_holders import (
-    AnswerSets,
     FieldHolders,
     Meaning,
     Reading,
@@ -53,7 +50,7 @@ _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
 _NOBODY: Final = Audience(before=0, after=0)
 
 
-class Memberships(Struct):
+class Memberships:
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
@@ -61,24 +58,12 @@ class Memberships(Struct):
     smart group that could be compared are the live ones.
     """
 
-    facts: AccessFacts
-    scope: AccessScope
-    ids: list[RemoteId | None] = field(default_factory=list)
-    emails: list[str] = field(default_factory=list)
-    changed_people: dict[int, ChangedPerson] = field(default_factory=dict)
-    active_before: Bits = 0
-    active_after: Bits = 0
-    reasons: list[str] = field(default_factory=list)
-    compared: list[bool] = field(default_factory=list)
-    answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
-    readings: Readings = field(default_factory=Readings)
-    _by_email: dict[str, int] = field(default_factory=dict)
-    _known: dict[AudienceKey, Audience] = field(default_factory=dict)
-    _moved: frozenset[AudienceKey] = frozenset()
-    _changed_fields: frozenset[RemoteId | Ref] = frozenset()
-
-    def load_answers(self, fields: Iterable[RemoteId | Ref] = ()) -> Self:
-        """Add the people, their answers and what these mean. fields: more fields whose answers count."""
+    def __init__(self, facts: AccessFacts, scope: AccessScope, fields: Iterable[RemoteId | Ref] = ()) -> None:
+        """fields: those whose answers count beside those of conditions."""
+        self.facts, self.scope, self.readings = facts, scope, Readings()
+        self.reasons: list[str] = []
+        self.compared: list[bool] = []
+        self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
         conditions = [one for group in self.facts.conditions.values() for one in _live_conditions(group)]
         planned = [condition for group in self.scope.smart_groups.values() for condition in group.conditions or ()]
@@ -86,7 +71,6 @@ class Memberships(Struct):
         self._moved, self._changed_fields = moved_audiences(self.scope, self.facts), self.scope.fields
         self.answers = answer_sets(self.facts, self.scope, {*conditioned, *fields}, self.changed_people)
         self._compare_readings()
-        return self
 
     def _compare_readings(self) -> None:
         """Compare what system conditions may mean with the live members of all smart groups."""
@@ -103,11 +87,11 @@ class Memberships(Struct):
     def _add_people(self) -> None:
         people, positions = self.facts.people.people, self.facts.people.positions
         created = [person for person in self.scope.people if person.id is None]
-        self.ids = [*(person.id for person in people), *(None for _ in created)]
+        self.ids: list[RemoteId | None] = [*(person.id for person in people), *(None for _ in created)]
         self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
-        for at in sorted(range(len(people)), key=lambda at: people[at].archived):
-            self._by_email.setdefault(normalize_email(people[at].email), at)
+        active_first = sorted(range(len(people)), key=lambda at: people[at].archived)
+        self._by_email = {normalize_email(people[at].email): at for at in reversed(active_first)}
         self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
         places = (
             (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
@@ -206,8 +190,8 @@ class Memberships(Struct):
     def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
-            are = "member is" if unlisted == 1 else "members are"
-            self.reasons.append(f"{address}: {unlisted:,} {are} in no list of people, and not counted")
+            members = count_noun(unlisted, "member is", "members are")
+            self.reasons.append(f"{address}: {members} in no list of people, and not counted")
         return self._listed(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
 
     def _listed(self, ids: Iterable[RemoteId]) -> Bits:

@@ -27,7 +27,7 @@ from lmsconf.model.access import (
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import count_noun, did_you_mean, normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessFacts,
@@ -49,7 +49,7 @@ def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: Acce
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, query), query)
-    return access_state(facts, scope, query, planning, now)
+    return WorkspaceAccess(facts, scope, query.fields, planning=planning, now=now)
 
 
 def facts_for_plan(
@@ -70,14 +70,6 @@ def _asked(planning: PlanContext, scope: AccessScope, query: AccessQuery) -> Acc
     return AccessScope(assignments=assignments)
 
 
-def access_state(
-    facts: AccessFacts, scope: AccessScope, query: AccessQuery, planning: PlanContext, now: int
-) -> WorkspaceAccess:
-    """Return the answers to a query from what was read. now: the time of the plan, in epoch seconds."""
-    state = WorkspaceAccess(facts, scope, planning=planning, now=now)
-    return state.load_answers(id for name in query.fields if (id := state.field_id(name)) is not None)
-
-
 class PlacedAssignment(Struct, frozen=True):
     """An assignment, with the addresses of itself and of its audience."""
 
@@ -86,15 +78,19 @@ class PlacedAssignment(Struct, frozen=True):
     assignment: AudienceAssignment
 
 
-class WorkspaceAccess(Memberships, kw_only=True):
+class WorkspaceAccess(Memberships):
     """Who has what and who is in which audience, before and after a plan, by name.
 
     now: the time of the plan, in epoch seconds. Reasons why answers are not known or estimates are added as questions
     are asked.
     """
 
-    planning: PlanContext
-    now: int
+    def __init__(
+        self, facts: AccessFacts, scope: AccessScope, fields: Iterable[str], *, planning: PlanContext, now: int
+    ) -> None:
+        """fields: the names of those whose answers are counted."""
+        self.facts, self.planning, self.now = facts, planning, now
+        super().__init__(facts, scope, filter(None, map(self.field_id, fields)))
 
     @property
     def incomplete(self) -> Sequence[str]:
@@ -263,7 +259,7 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
 def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
     """Yield the problem of tests that a plan without effects does not judge; it stops apply."""
     if tests:
-        number = "1 test of the manifests was" if len(tests) == 1 else f"{len(tests):,} tests of the manifests were"
+        number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
         yield Problem(
             code="test/not-judged",
             message=f"{number} not run, because of --no-effects",
@@ -300,7 +296,7 @@ class _Side:
             case AccessClaim.DISJOINT:
                 [other] = others
                 if both := (people & other).bit_count():
-                    raise _Failure(f"{count_people(both)} {'is' if both == 1 else 'are'} in both")
+                    raise _Failure(f"{count_noun(both, 'person is', 'people are')} in both")
             case AccessClaim.ALL | AccessClaim.HAS:
                 self._check_all(test, people)
             case AccessClaim.NONE | AccessClaim.HAS_NOT:

@@ -28,7 +28,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
-from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.names import LOCK_PREFIX, count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.needed_listings import (
@@ -302,17 +302,21 @@ def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
 
 def _difference(predicted: int, listed: int) -> str:
     if predicted != listed:
-        were = "1 member was" if predicted == 1 else f"{predicted:,} members were"
-        return f"{were} predicted, and the service lists {listed:,}"
+        return f"{count_noun(predicted, 'member was', 'members were')} predicted, and the service lists {listed:,}"
     return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
 def read_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[frozenset[RemoteId] | None]:
     """Yield the members of smart groups; None if the service does not list them."""
+    return (members for _, members in read_with_members(api, ids))
+
+
+def read_with_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[tuple[Json, frozenset[RemoteId] | None]]:
+    """Yield the responses for smart groups, each with the members; None if the service does not list them."""
     requests: list[ReadArguments] = [({"smartGroupId": id}, {"includeMembers": True}) for id in ids]
     for answer in api.each("smart-groups.get", requests):
         data = require_object(answer, "a smart group")
-        yield None if data.get("members") is None else id_set(data, "members")
+        yield answer, None if data.get("members") is None else id_set(data, "members")
 
 
 _FEW_NAMES: Final = 3

@@ -27,7 +27,7 @@ from lmsconf.kinds.user.types import TEXTS, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import Form, texts_in
-from lmsconf.model.names import casefold_name, normalize_email, normalize_name
+from lmsconf.model.names import casefold_name, count_noun, normalize_email, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.undo.undone_run import references, renamed_to
@@ -79,15 +79,12 @@ def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) 
 def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:
     """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
-    if choices is not None and not choices:
-        return
     field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
-    for person in before.snapshot.rows(PersonRow):
+    for person in people_losing_answers(before.snapshot, [change]):
         for answer in person.answers or ():
-            if answer.field in (normalize_name(row.name), row.id):
-                value = _value(answer, row, choices)
-                if value:
-                    yield {"email": person.name, "id": person.id, "answers": {field: value}}
+            value = _value(answer, row, choices)
+            if value:
+                yield {"email": person.name, "id": person.id, "answers": {field: value}}
 
 
 def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:
@@ -112,8 +109,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
     )
-    people = "1 person has" if number == 1 else f"{number:,} people have"
-    return f"{people} answered it since the run" if number else None
+    return f"{count_noun(number, 'person has', 'people have')} answered it since the run" if number else None
 
 
 def _is_given(answer: Json, given: Json) -> bool:

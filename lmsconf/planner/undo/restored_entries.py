@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_k
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
@@ -345,8 +345,7 @@ class Drafter:
             there = [item for item in listed if self._times.named(KINDS[USER], str(item))]
             if len(there) < len(listed):
                 out[key] = [*there]
-                missing = len(listed) - len(there)
-                people = "1 person who is" if missing == 1 else f"{missing:,} people who are"
+                people = count_noun(len(listed) - len(there), "person who is", "people who are")
                 self.leave(change, key, f"{key} lack {people} not live any more")
         return out
 
