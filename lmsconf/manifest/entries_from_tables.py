@@ -77,18 +77,9 @@ class TableFiles(Struct):
         """
         name, where = str(reference[FILE]), places.at(*path, FILE)
         target = (self.files.root / where.file).parent / name
-        if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
-            hint = "Name a file inside the project, relative to this manifest."
-            raise problem_found("people/outside", f"{shorten(name)} is outside the project", hint, where)
-        if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
-            relative = self.files.relative_path(target)
-            if os.path.isdir(target):  # noqa: PTH112  # likewise
-                raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
-            if os.path.exists(target):  # noqa: PTH110  # likewise
-                message = f"{shorten(relative)} is a pipe or a device, not a file"
-                raise problem_found("people/no-file", message, "Name a file of people or of rows.", where)
-            hint = "The path is relative to this manifest."
-            raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
+        is_outside = Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target)
+        if is_outside or not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
+            raise _no_table(name, self.files.relative_path(target), target, is_outside, where)
         key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
@@ -177,6 +168,28 @@ class TableFiles(Struct):
         if shifted:
             raise ProblemsFound([])
         return table
+
+
+def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: SourceLocation) -> ProblemsFound:
+    """Return the error for a name that is not that of a file in the project."""
+    rules = (
+        (
+            is_outside,
+            "people/outside",
+            f"{shorten(name)} is outside the project",
+            "Name a file inside the project, relative to this manifest.",
+        ),
+        (os.path.isdir(target), "people/no-file", f"{shorten(relative)} is a folder", "Name a file in it."),  # noqa: PTH112
+        (
+            os.path.exists(target),  # noqa: PTH110
+            "people/no-file",
+            f"{shorten(relative)} is a pipe or a device, not a file",
+            "Name a file of people or of rows.",
+        ),
+        (True, "people/no-file", f"there is no file {shorten(relative)}", "The path is relative to this manifest."),
+    )
+    code, message, hint = next(found for is_so, *found in rules if is_so)
+    return problem_found(code, message, hint, where)
 
 
 def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:

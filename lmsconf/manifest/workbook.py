@@ -77,18 +77,37 @@ def _check_name(path: str, data: bytes) -> None:
     """Refuse a file whose first bytes or name are not those of a workbook, and any without the extra."""
     ending = PurePosixPath(path).suffix.lower()
     kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
-    if data.startswith(_OLD):
-        message = "this is a workbook with a password, or in the format of Excel before 2007"
-        raise _refused(path, message, "Save it as .xlsx without a password, or as CSV.")
-    if not data.startswith(_ZIP):
-        message = "this is not a workbook, in spite of its name"
-        raise _refused(path, message, f"Save it as {ending}, or give it a name that ends in .csv if it is text.")
-    if find_spec("python_calamine") is None:
-        message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
-        raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
-    if ending not in WORKBOOK_ENDINGS:
-        right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
-        raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
+    right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
+    _refuse_first(
+        path,
+        (
+            data.startswith(_OLD),
+            "this is a workbook with a password, or in the format of Excel before 2007",
+            "Save it as .xlsx without a password, or as CSV.",
+        ),
+        (
+            not data.startswith(_ZIP),
+            "this is not a workbook, in spite of its name",
+            f"Save it as {ending}, or give it a name that ends in .csv if it is text.",
+        ),
+        (
+            find_spec("python_calamine") is None,
+            f"this is {kind}: save it as CSV, or install {_EXTRA}",
+            f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.",
+        ),
+        (
+            ending not in WORKBOOK_ENDINGS,
+            f"this is {kind}, not a CSV file",
+            f"Save it as CSV, or name it {shorten(right)}.",
+        ),
+    )
+
+
+def _refuse_first(path: str, *rules: tuple[bool, str, str]) -> None:
+    """Raise ProblemsFound for the first rule that holds: whether it does, the message, and the hint."""
+    for is_broken, message, hint in rules:
+        if is_broken:
+            raise _refused(path, message, hint)
 
 
 def _check_size(path: str, data: bytes) -> None:
@@ -109,15 +128,22 @@ def _check_size(path: str, data: bytes) -> None:
             most = max((_cells(archive.read(part)) for part in sheets if not part.flag_bits & 1), default=0)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
-    if is_too_large:
-        raise _refused(path, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER)
-    if most > 10 * CELLS:
-        message = f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
-        raise _refused(path, f"{message}{CELLS:,} are read", _SMALLER)
-    if is_encrypted:
-        raise _refused(path, "this workbook is encrypted", "Save it without a password.")
-    if names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")):
-        raise _refused(path, "this is a zip archive, and not a workbook", "Save the table as .xlsx or as CSV.")
+    _refuse_first(
+        path,
+        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER),
+        (
+            most > 10 * CELLS,
+            f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
+            f"{CELLS:,} are read",
+            _SMALLER,
+        ),
+        (is_encrypted, "this workbook is encrypted", "Save it without a password."),
+        (
+            names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")),
+            "this is a zip archive, and not a workbook",
+            "Save the table as .xlsx or as CSV.",
+        ),
+    )
 
 
 def _cells(sheet: bytes) -> int:
