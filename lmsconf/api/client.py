@@ -232,9 +232,8 @@ class Client:
         """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, HttpResponse):
             return self._retry.wait_before_retry(tried, waited)
-        not_now = outcome.status in NOT_NOW
         return self._retry.wait_before_retry(
-            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=not_now
+            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
         )
 
     def _may_repeat(self, request: PreparedRequest, outcome: Outcome) -> bool:

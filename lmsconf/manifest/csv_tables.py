@@ -115,8 +115,7 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
-    hint = f"{hint} {where} uses it."
-    raise problem_found("people/column", message, hint, source)
+    raise problem_found("people/column", message, f"{hint} {where} uses it.", source)
 
 
 def column_name(title: str) -> str:

@@ -189,8 +189,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of one workspace of a project file; raises like `load_settings`."""
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
-    day = today or datetime.now(project.timezone() or UTC).date()
-    policy = _policy(project, chosen.name, day)
+    policy = _policy(project, chosen.name, today or datetime.now(project.timezone() or UTC).date())
     folders = _folders(project, chosen.name, root)
     # A variable and a command have nothing to warn about.
     at = project.places.at("workspaces", chosen.name, "token")

@@ -84,8 +84,7 @@ class YamlEditor:
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for node in self.nodes if node.is_changed)
-            message = "this cannot be edited in place: its meaning would change"
-            raise refused_edit(message, first.where)
+            raise refused_edit("this cannot be edited in place: its meaning would change", first.where)
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
