@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
+from lmsconf.support.strict_json import map_texts
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
@@ -86,20 +87,9 @@ class EscapedText(str):
     __slots__ = ()
 
 
-def map_texts(value: Json, change: Callable[[str], str], *, keys: bool = False) -> Json:
-    """Return a value with every text changed; the keys of mappings, too, if `keys`."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return [map_texts(item, change, keys=keys) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {change(key) if keys else key: map_texts(item, change, keys=keys) for key, item in value.items()}
-
-
 def escaped_texts(value: Json) -> Json:
     """Return a value with every text as one whose control characters are written as escapes."""
-    return map_texts(value, EscapedText, keys=True)
+    return cast(Json, map_texts(value, EscapedText, keys=True))
 
 
 class Source:
