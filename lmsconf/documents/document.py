@@ -174,11 +174,11 @@ def errors_of_file(name: str, text: str, takes: str) -> Iterator[None]:
         raise
 
 
-def verify_format(document: Mapping[str, Json], expected_format: str) -> None:
+def verify_format(document: Mapping[str, Json], expected_format: str, hint: str = _MAKE) -> None:
     """Raise LmsconfError, naming the actual format, unless the document has the wanted one."""
     actual = document["format"]
     if actual != expected_format:
-        raise LmsconfError(f"the file has the format {actual!r}, not {expected_format!r}", hint=_MAKE)
+        raise LmsconfError(f"the file has the format {actual!r}, not {expected_format!r}", hint=hint)
 
 
 def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:

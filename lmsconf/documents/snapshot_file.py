@@ -66,10 +66,7 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
 def loads(text: str) -> Snapshot:
     """Return the snapshot in a text. Raises LmsconfError for a text without one."""
     data = document.parse_document(text)
-    if data["format"] != FORMAT:
-        raise LmsconfError(
-            f"the file is a {data['format']} document, not a {FORMAT}", hint="Create one with: lmsconf snapshot FILE"
-        )
+    document.verify_format(data, FORMAT, "Create one with: lmsconf snapshot FILE")
     return snapshot_of(data)
 
 

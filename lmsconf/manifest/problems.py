@@ -99,6 +99,18 @@ def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEn
     return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
 
 
+def shape_problems(
+    shape: SchemaValidator, value: Json, places: EntrySourceMap, within: str = "", *, area: str = "manifest"
+) -> list[Problem]:
+    """Return the problems of a value against a schema; within and area: as in `problems_of`."""
+    findings = shape.validate(value)
+    if not findings:
+        return []
+    from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+
+    return [problem for finding in findings for problem in problems_of(finding, places, within, area=area)]
+
+
 class UndeclaredNames(Struct):
     """What was not read because of an error that is reported already.
 

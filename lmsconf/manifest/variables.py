@@ -29,6 +29,7 @@ from lmsconf.manifest.nodes import (
     Source,
     node_texts,
 )
+from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import Section, for_each_validator
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
@@ -212,12 +213,10 @@ class Variables(Struct):
         before = self.reporter.refused
         expanded = self.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        findings = for_each_validator().validate({FOR_EACH: expanded}) if self.reporter.refused == before else []
-        for finding in findings:
-            from lmsconf.manifest.schema_messages import problems_of
-
-            self.reporter.problems += problems_of(finding, places, within)
-        if findings or self.reporter.refused != before:
+        is_refused = self.reporter.refused != before
+        wrong = [] if is_refused else shape_problems(for_each_validator(), {FOR_EACH: expanded}, places, within)
+        self.reporter.problems += wrong
+        if is_refused or wrong:
             return None
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():

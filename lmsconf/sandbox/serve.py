@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.sandbox.store import Repository
+from lmsconf.support.files import os_errors_as
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
@@ -96,12 +96,8 @@ class Server:
     """
 
     def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
-        try:
+        with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
             self._http = _HTTP(sandbox, port, latency)
-        except OSError as error:
-            raise LmsconfError(
-                f"cannot listen on {LOOPBACK}:{port}: {error.strerror}", hint="Choose another port with --port"
-            ) from error
 
     @property
     def url(self) -> str:
