@@ -351,13 +351,15 @@ def _rows(
 
 def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
     """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
-    if not NAME.fullmatch(name) or name in (TABLE, TOKEN):
-        hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-        return _problem(_CODE, f'"{shorten(name)}" cannot be the name of a workspace', where, hint=hint)
-    if name in taken:
-        hint = "Give each workspace its own name."
-        return _problem(_CODE, f'the workspace "{name}" is declared twice', where, hint=hint)
-    return None
+    rules = (
+        (
+            not NAME.fullmatch(name) or name in (TABLE, TOKEN),
+            f'"{shorten(name)}" cannot be the name of a workspace',
+            "Write letters, digits, ., _ and -; begin with a letter or a digit.",
+        ),
+        (name in taken, f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
+    )
+    return next((_problem(_CODE, message, where, hint=hint) for is_bad, message, hint in rules if is_bad), None)
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

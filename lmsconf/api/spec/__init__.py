@@ -56,17 +56,30 @@ def _dialect(
 
 def _problem(description: ApiDescription, key: str, value: object) -> Problem | None:
     """Return the problem of one override, if any."""
-    if key in description.behaviours:
-        return _behaviour_problem(key, value, description.behaviours[key])
-    if key in description.names:
-        if not isinstance(value, str) or not value.strip():
-            return _not_text(key, value)
-        return _header_problem(key, value) if key in description.headers else None
-    return Problem(
-        code="dialect/unknown-key",
-        message=f"dialect has no key {key!r}",
-        hint=_nearest(key, [*description.behaviours, *description.names]),
+    behaviour = description.behaviours.get(key, {})
+    if not behaviour and key not in description.names:
+        return Problem(
+            code="dialect/unknown-key",
+            message=f"dialect has no key {key!r}",
+            hint=_nearest(key, [*description.behaviours, *description.names]),
+        )
+    allowed, is_count = cast("list[str] | None", behaviour.get("values")), behaviour.get("type") == "integer"
+    is_text = isinstance(value, str) and bool(value if behaviour else value.strip())
+    is_header = _HEADER.fullmatch(str(value)) is not None and str(value).lower() not in _TAKEN
+    quoted = "" if value in ("", None) else f', such as "{value}"'
+    rules = (
+        (is_count and not _is_count(value), "It is a whole number from 1."),
+        (allowed is not None and value not in allowed, f"It is one of {', '.join(allowed or ())}."),
+        (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
+        (
+            key in description.headers and not is_header,
+            "It is a header of its own: letters, digits and hyphens.",
+        ),
     )
+    hint = next((hint for is_wrong, hint in rules if is_wrong), None)
+    if hint is None:
+        return None
+    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
 
 
 def _clashes(
@@ -100,37 +113,11 @@ def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
     return found
 
 
-def _behaviour_problem(key: str, value: object, schema: Mapping[str, object]) -> Problem | None:
-    """Return the problem of a behaviour's value: not one of those allowed, not an integer from 1, not a string."""
-    if schema.get("type") == "integer":
-        return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
-    allowed = cast("list[str] | None", schema["values"])
-    if allowed is None:
-        return None if isinstance(value, str) and value else _not_text(key, value)
-    return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")
-
-
-def _header_problem(key: str, value: str) -> Problem | None:
-    """Return the problem of a header name: not a valid name, or a reserved one."""
-    if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
-        return None
-    return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
-
-
 def _is_count(value: object) -> bool:
     """Return whether the value is an integer from 1, also as text."""
     if isinstance(value, str):
         return _COUNT.fullmatch(value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _bad_value(key: str, value: object, hint: str) -> Problem:
-    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
-
-
-def _not_text(key: str, value: object) -> Problem:
-    quoted = "" if value in ("", None) else f', such as "{value}"'
-    return _bad_value(key, value, f"It is a text that is not empty{quoted}.")
 
 
 def _nearest(key: str, known: list[str]) -> str:
