@@ -104,17 +104,22 @@ def shifted_row_problems(table: Table) -> Iterator[Problem]:
 def column_index(table: Table, name: str, where: SourceLocation) -> int:
     """Return the index of the column with that name. Raises ProblemsFound if none or several have it."""
     name = normalize_name(name)
-    if table.columns.count(name) == 1:
-        return table.columns.index(name)
-    hint = did_you_mean(name, table.columns) or f"It has {', '.join(filter(None, table.columns))}."
-    if len(table.columns) == 1 and "|" in table.columns[0]:
-        hint = "Separate the cells with commas, semicolons or tabs, and not with |."
-    if any("@" in title for title in table.columns):
-        hint = f"The first line must name the columns, and is {', '.join(filter(None, table.columns))}."
-    message, source = f'there is no column "{shorten(name)}"', table.sheet.row(table.header)
-    if name in table.columns:
-        source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
-        message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
+    same = [number for number, title in enumerate(table.columns) if title == name]
+    if len(same) == 1:
+        return same[0]
+    titles = ", ".join(filter(None, table.columns))
+    hints = (
+        (bool(same), "Give each column its own name."),
+        ("@" in titles, f"The first line must name the columns, and is {titles}."),
+        (
+            len(table.columns) == 1 and "|" in titles,
+            "Separate the cells with commas, semicolons or tabs, and not with |.",
+        ),
+        (True, did_you_mean(name, table.columns) or f"It has {titles}."),
+    )
+    hint = next(hint for holds, hint in hints if holds)
+    message = f'there {"are several columns" if same else "is no column"} "{shorten(name)}"'
+    source = table.sheet.where(table.header, same[1]) if same else table.sheet.row(table.header)
     raise problem_found("people/column", message, f"{hint} {where} uses it.", source)
 
 
