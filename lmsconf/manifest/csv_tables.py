@@ -118,9 +118,9 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         (True, did_you_mean(name, table.columns) or f"It has {titles}."),
     )
     hint = next(hint for holds, hint in hints if holds)
-    message = f'there {"are several columns" if same else "is no column"} "{shorten(name)}"'
+    message = "there are several columns" if same else "there is no column"
     source = table.sheet.where(table.header, same[1]) if same else table.sheet.row(table.header)
-    raise problem_found("people/column", message, f"{hint} {where} uses it.", source)
+    raise problem_found("people/column", f'{message} "{shorten(name)}"', f"{hint} {where} uses it.", source)
 
 
 def column_name(title: str) -> str:
