@@ -103,20 +103,24 @@ def _wrong(error: Any) -> str:
     """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
     _, _, key = str(error.name).removeprefix("data.").partition(".")
     place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
-    if rule == "required":
-        return f"{place} needs {_listed(name for name in expected if name not in error.value)}"
     if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
         return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
-    if rule == "type":
-        allowed = expected if isinstance(expected, list) else [expected]
-        return f"{place} must be {' or '.join(allowed)}, not {_kind(error.value)}"
-    if rule == "enum":
-        return f"{place} is one of {_listed(expected)}"
-    if rule in ("minLength", "minItems"):
-        return f"{place} must not be empty"
-    if rule in ("minimum", "maximum"):
-        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {expected}"
+    if rule in _WORDINGS:
+        return f"{place} {_WORDINGS[rule](expected, error.value)}"
     return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
+
+
+_WORDINGS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
+    "required": lambda names, given: f"needs {_listed(name for name in names if name not in given)}",
+    "type": lambda types, given: (
+        f"must be {' or '.join([types] if isinstance(types, str) else types)}, not {_kind(given)}"
+    ),
+    "enum": lambda values, given: f"is one of {_listed(values)}",
+    **dict.fromkeys(("minLength", "minItems"), lambda least, given: "must not be empty"),
+    "minimum": lambda least, given: f"must be at least {least}",
+    "maximum": lambda most, given: f"must be at most {most}",
+}
+"""Keyword of a schema → what it demands, of its value and the given one."""
 
 
 def _kind(value: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -39,10 +39,13 @@ _WORDS: dict[str, Json] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _NUMERIC = frozenset("+-.0123456789")
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
-_RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
+    (re.compile(r"[-+]?[0-9]{1,300}"), int),
+    (re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}"), lambda word: int(word, 0)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), lambda word: float(word.replace(".", ""))),
+)
+"""Form of a number → how it is read."""
 
 VARIABLE_START = "$("
 """The start of a variable."""
@@ -54,13 +57,10 @@ def resolve_scalar(word: str) -> Json:
         return _WORDS[word]
     if word[0] not in _NUMERIC:
         return word
-    if _INTEGER.match(word):
-        return int(word)
-    if _RADIX.match(word):
-        return int(word, 0)
-    if _ENDLESS.match(word):
-        return float(word.replace(".", ""))
-    return float(word) if _FLOAT.match(word) else word
+    for form, read in _NUMBERS:
+        if form.fullmatch(word):
+            return read(word)
+    return word
 
 
 _COLUMN = 0xFFFFFFFF
