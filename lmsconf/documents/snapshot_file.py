@@ -44,7 +44,8 @@ def file_digest(snapshot: Snapshot) -> str:
 
 def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
     """Return the document of a snapshot, with the rows of each listing as an iterator."""
-    body: dict[str, Json | Iterator[Json]] = {
+    redaction = snapshot.redaction
+    return {
         "format": FORMAT,
         "tool": document.TOOL,
         "taken_at": snapshot.taken_at,
@@ -53,14 +54,17 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
         "incomplete": {
             kind: listing.incomplete for kind, listing in snapshot.listings.items() if listing.incomplete is not None
         },
+        **({} if redaction is None else {"pseudonyms": _pseudonyms(redaction)}),
+        **{
+            listing: (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
+            for listing in _row_types()
+            if listing in snapshot.listings
+        },
     }
-    if snapshot.redaction is not None:
-        named: list[Json] = [*sorted(snapshot.redaction.named)]
-        body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
-    for listing in _row_types():
-        if listing in snapshot.listings:
-            body[listing] = (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
-    return body
+
+
+def _pseudonyms(redaction: SnapshotRedaction) -> dict[str, Json]:
+    return {"salt": redaction.salt, "named": [*sorted(redaction.named)], "note": REDACTED}
 
 
 def loads(text: str) -> Snapshot:

@@ -126,9 +126,8 @@ class SeedLoader(EntryLoader):
             "isHidden": field.hidden,
             "isLocked": field.locked,
             "isOptional": field.optional,
+            **({} if field.choices is None else {"choices": [{"name": name} for name in field.choices]}),
         }
-        if field.choices is not None:
-            body["choices"] = [{"name": name} for name in field.choices]
         made = custom_fields.create(self.context.with_body(body))
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
