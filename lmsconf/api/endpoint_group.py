@@ -82,21 +82,19 @@ def _body_values(known: Operation) -> Schema:
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
-    """Return an object schema with these properties, without patterns, and with ids that are not empty.
+    """Return an object schema with these properties. filters: arrays must not be empty."""
+    return {"properties": {name: _property(name, schema, filters=filters) for name, schema in schemas.items()}}
 
-    filters: arrays must not be empty.
-    """
-    properties: dict[str, Schema] = {}
-    for name, schema in schemas.items():
-        part = {key: value for key, value in schema.items() if key != "pattern"}
-        if name.endswith("Id") and part["type"] == "string":
-            part["minLength"] = 1
-        if name.removesuffix("[]").endswith("Ids"):
-            part["items"] = {**cast("Schema", part["items"]), "minLength": 1}
-        if filters and part["type"] == "array":
-            part["minItems"] = 1
-        properties[name] = part
-    return {"properties": properties}
+
+def _property(name: str, schema: Schema, *, filters: bool) -> Schema:
+    """Return the schema of a property without its pattern, and with ids that are not empty."""
+    is_id, has_ids = name.endswith("Id") and schema["type"] == "string", name.removesuffix("[]").endswith("Ids")
+    return {
+        **{key: value for key, value in schema.items() if key != "pattern"},
+        **({"minLength": 1} if is_id else {}),
+        **({"items": {**cast("Schema", schema["items"]), "minLength": 1}} if has_ids else {}),
+        **({"minItems": 1} if filters and schema["type"] == "array" else {}),
+    }
 
 
 def _wrong(error: Any) -> str:

@@ -46,7 +46,7 @@ from lmsconf.manifest.nodes import (
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import did_you_mean, grouped, normalize_name
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
@@ -145,10 +145,7 @@ class TableFiles(Struct):
         columns = tuple(number for number, _ in filters)
         key = id(table), columns
         if key not in self._indexes:
-            index: dict[tuple[str, ...], list[TableRow]] = {}
-            for row in table.rows:
-                index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
-            self._indexes[key] = index
+            self._indexes[key] = grouped(table.rows, lambda row: tuple(row[1][number] for number in columns))
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
     def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table:

@@ -26,7 +26,6 @@ from lmsconf.sandbox.request_context import (
     encode_applications,
 )
 from lmsconf.sandbox.seed_format import (
-    SeedAttachment,
     SeedCertificate,
     SeedCondition,
     SeedContent,
@@ -35,7 +34,6 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
-    SeedOccasion,
     SeedOrderDetails,
     SeedParticipation,
     SeedPerson,
@@ -189,7 +187,10 @@ class SeedLoader(EntryLoader):
             "metadata": content.metadata,
             "link": content.link,
             "backgroundImageUrl": content.image,
-            "occasions": [_occasion(f"{id}-{number}", one) for number, one in enumerate(content.occasions, 1)],
+            "occasions": [
+                {"occasionId": f"{id}-{number}", "startTime": int(one.starts), "attendanceCount": one.attending}
+                for number, one in enumerate(content.occasions, 1)
+            ],
         }
         stored = encode({key: detail for key, detail in details.items() if detail}).decode()
         updated = self._time(content.updated)
@@ -241,8 +242,11 @@ class SeedLoader(EntryLoader):
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
         renewal = None if entry.recertification is None else self._content(entry.recertification)
-        attachments = encode([_attachment(one, issued) for one in entry.attachments]).decode()
-        row = (id, person, content, issued, entry.expires, renewal, entry.notify, attachments)
+        attachments = [
+            {"url": one.url, "name": one.name, "createdAt": int(issued if one.created is None else one.created)}
+            for one in entry.attachments
+        ]
+        row = (id, person, content, issued, entry.expires, renewal, entry.notify, encode(attachments).decode())
         self.rows[_CERTIFICATES].append(row)
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
@@ -300,12 +304,3 @@ def _order_details(details: SeedOrderDetails) -> str:
     """The order details as stored, with the API's names: `company_name` → `companyName`."""
     values = to_builtins(details).items()
     return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()
-
-
-def _occasion(id: str, occasion: SeedOccasion) -> Mapping[str, Json]:
-    return {"occasionId": id, "startTime": int(occasion.starts), "attendanceCount": occasion.attending}
-
-
-def _attachment(attachment: SeedAttachment, issued: int) -> Mapping[str, Json]:
-    created = issued if attachment.created is None else attachment.created
-    return {"url": attachment.url, "name": attachment.name, "createdAt": int(created)}
