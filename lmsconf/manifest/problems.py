@@ -30,10 +30,8 @@ def find_conflicts(
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared)
-    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in KINDS}
-    for resource in (*partial, *declared):
-        by_kind[resource.address.kind].append(resource)
-    yield from check_declarations(by_kind)
+    by_kind = grouped((*partial, *declared), lambda resource: resource.address.kind)
+    yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:

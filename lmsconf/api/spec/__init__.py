@@ -27,6 +27,7 @@ from lmsconf.api.spec.operations import (
     with_wire_names,
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.model.names import grouped
 
 _COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -103,14 +104,14 @@ def _clashes(
 @cache
 def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
     """Map each dialect key of a property to the objects that have it: property → its dialect key, or ''."""
-    found: dict[str, list[Mapping[str, str]]] = {}
-    for operation in load_api_description().operations.values():
-        for schema in (operation.body, operation.success):
-            for properties in nested_properties(schema or {}):
-                keys = {name: dialect_key_of(part) for name, part in properties.items()}
-                for key in filter(None, keys.values()):
-                    found.setdefault(key, []).append(keys)
-    return found
+    objects = [
+        {name: dialect_key_of(part) for name, part in properties.items()}
+        for operation in load_api_description().operations.values()
+        for schema in (operation.body, operation.success)
+        for properties in nested_properties(schema or {})
+    ]
+    known = {key for keys in objects for key in keys.values() if key}
+    return {key: [keys for keys in objects if key in keys.values()] for key in known}
 
 
 def _is_count(value: object) -> bool:
@@ -198,7 +199,8 @@ class ApiSpec:
 @cache
 def _routes() -> list[tuple[re.Pattern[str], dict[str, str]]]:
     """Return (pattern of a path, method → operation id), fixed segments first: a brace sorts after letters."""
-    paths: dict[str, dict[str, str]] = {}
-    for operation in load_api_description().operations.values():
-        paths.setdefault(operation.path, {})[operation.method] = operation.id
-    return [(re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]
+    by_path = grouped(load_api_description().operations.values(), lambda operation: operation.path)
+    return [
+        (re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), {one.method: one.id for one in same})
+        for path, same in sorted(by_path.items())
+    ]

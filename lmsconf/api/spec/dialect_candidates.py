@@ -64,12 +64,13 @@ Body = Mapping[object, object]
 
 def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[str]]:
     """Return each dialect key that these operations rely on → those operations, in the order of the API description."""
-    dependents: dict[str, list[str]] = {}
-    for operation in spec.operations:
-        for key in spec[operation].dialect_keys if operation in operations else ():
-            if key not in _NOT_ASSUMED:
-                dependents.setdefault(key, []).append(operation)
-    return dependents
+    named = [operation for operation in spec.operations if operation in operations]
+    keys = dict.fromkeys(key for operation in named for key in spec[operation].dialect_keys)
+    return {
+        key: [operation for operation in named if key in spec[operation].dialect_keys]
+        for key in keys
+        if key not in _NOT_ASSUMED
+    }
 
 
 def assumed_keys_of_call(
