@@ -54,17 +54,17 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
         "incomplete": {
             kind: listing.incomplete for kind, listing in snapshot.listings.items() if listing.incomplete is not None
         },
-        **({} if redaction is None else {"pseudonyms": _pseudonyms(redaction)}),
+        **(
+            {}
+            if redaction is None
+            else {"pseudonyms": {"salt": redaction.salt, "named": [*sorted(redaction.named)], "note": REDACTED}}
+        ),
         **{
             listing: (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
             for listing in _row_types()
             if listing in snapshot.listings
         },
     }
-
-
-def _pseudonyms(redaction: SnapshotRedaction) -> dict[str, Json]:
-    return {"salt": redaction.salt, "named": [*sorted(redaction.named)], "note": REDACTED}
 
 
 def loads(text: str) -> Snapshot:
