@@ -269,10 +269,7 @@ class SheetEntries:
             table = self._tables.table(reference, (), places)
             columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
-            if not rows and reference.get(ALLOW_EMPTY) is not True:
-                raise _nothing(table, reference, places)
-            if len(rows) > MOST_ROWS:
-                raise _too_many(len(rows), places)
+            _refuse_number(rows, table, reference, places)
         except ProblemsFound as wrong:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
@@ -357,14 +354,25 @@ def _problem(code: str, message: str, hint: str, where: SourceLocation, severity
     return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
 
 
-def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> ProblemsFound:
-    selected = selection_text(reference)
-    message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
-    hint = "Set `allow_empty: true` to allow this."
-    return problem_found("sheet/nothing", message, hint, table.sheet.row(table.header))
-
-
-def _too_many(count: int, places: EntrySourceMap) -> ProblemsFound:
-    message = f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries"
-    hint = "Assign to groups instead of to single people, or split the project into several."
-    return problem_found("sheet/too-many", message, hint, places.at(FILE))
+def _refuse_number(rows: Sequence[TableRow], table: Table, reference: Map, places: EntrySourceMap) -> None:
+    """Raise ProblemsFound for no rows, unless `allow_empty` says so, and for more than MOST_ROWS."""
+    selected = selection_text(reference) or " below the header"
+    rules = (
+        (
+            not rows and reference.get(ALLOW_EMPTY) is not True,
+            "sheet/nothing",
+            f"there is no row{selected}, so {places.at(FILE)} would declare nothing",
+            "Set `allow_empty: true` to allow this.",
+            table.sheet.row(table.header),
+        ),
+        (
+            len(rows) > MOST_ROWS,
+            "sheet/too-many",
+            f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+            "Assign to groups instead of to single people, or split the project into several.",
+            places.at(FILE),
+        ),
+    )
+    for is_wrong, code, message, hint, where in rules:
+        if is_wrong:
+            raise problem_found(code, message, hint, where)

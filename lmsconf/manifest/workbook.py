@@ -203,11 +203,12 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
     for (top, left), (bottom, right) in ranges:
         if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
             span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
-            message, hint = (
-                f"the cells {span} are merged, and only the first has a value",
-                "Unmerge them, and fill in each cell.",
+            problem = Problem(
+                code="table/cell",
+                message=f"the cells {span} are merged, and only the first has a value",
+                hint="Unmerge them, and fill in each cell.",
+                source=sheet.where(top + 1, left),
             )
-            problem = Problem(code="table/cell", message=message, hint=hint, source=sheet.where(top + 1, left))
             yield TableFault((top + 1, bottom + 1), (left, right), problem)
 
 
