@@ -103,11 +103,11 @@ class Variables(Struct):
         """Substitute in a list or mapping; return the same node if nothing changes."""
         if not node.source.opens:
             return node
-        changed: dict[str | int, Json] = {}
-        for step, child, at in node.parts():
-            new = self.substitute(child, node.source, at)
-            if new is not child:
-                changed[step] = new
+        changed = {
+            step: new
+            for step, child, at in node.parts()
+            if (new := self.substitute(child, node.source, at)) is not child
+        }
         if not changed:
             return node
         if isinstance(node, Seq):

@@ -252,12 +252,14 @@ def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operatio
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
-    """Yield the operations of the document, in its order."""
+    """Return the operations of the document, in its order."""
     refs: dict[str, object] = {}
-    for path, ops in document["paths"].items():
-        for method in _METHODS:
-            if method in ops:
-                yield _operation(path, method.upper(), cast("Schema", _resolved(ops[method], document, refs)))
+    return (
+        _operation(path, method.upper(), cast("Schema", _resolved(operations[method], document, refs)))
+        for path, operations in document["paths"].items()
+        for method in _METHODS
+        if method in operations
+    )
 
 
 def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:
