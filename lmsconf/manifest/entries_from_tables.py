@@ -21,7 +21,6 @@ from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
 from lmsconf.manifest.csv_tables import (
-    CSV,
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
     Table,
@@ -32,7 +31,6 @@ from lmsconf.manifest.csv_tables import (
     known_columns,
     parse_csv_table,
     require_columns,
-    shifted_row_problems,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
@@ -155,16 +153,10 @@ class TableFiles(Struct):
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
-            table = _parse_table(name, self._contents[real], sheet, where)
+            return _parse_table(name, self._contents[real], sheet, where)
         except ProblemsFound as wrong:
             self.problems += wrong.problems
             raise ProblemsFound([]) from wrong
-        # Cells of a workbook cannot be shifted by a separator.
-        shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
-        self.problems += shifted
-        if shifted:
-            raise ProblemsFound([])
-        return table
 
 
 def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: SourceLocation) -> ProblemsFound:

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
@@ -194,7 +196,7 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
         if any(texts):
             rows.append((line, texts))
     table = table_of(sheet, "sheet", rows)
-    return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
+    return replace(table, faults=tuple(_merged(table, sheet, merged)))
 
 
 def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) -> Iterator[TableFault]:
