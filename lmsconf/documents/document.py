@@ -265,10 +265,8 @@ def value_at(value: Json | Mapping[str, Json], kind: type[Value], *path: str) ->
 
 
 def change_json(change: Change) -> dict[str, Json]:
-    values = object_json(change)
-    for key in ("replaced_by", "origin"):
-        if not values[key]:
-            del values[key]
+    optional = ("replaced_by", "origin")
+    values = {key: value for key, value in object_json(change).items() if value or key not in optional}
     return {"address": values["address"], "kind": change.address.kind, "name": change.address.name, **values}
 
 
