@@ -6,7 +6,7 @@ Raises ValueError for misuse and ApiError for all that the service or the networ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -57,7 +57,7 @@ _GIVEN_UP = "not sent: the service did not answer earlier requests"
 _TOO_MUCH = "not sent: the service rejected earlier requests as too many"
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """Sends requests to one service. Not thread-safe: `WorkerPool` gives each job a copy over the same connections.
 
     The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
@@ -103,9 +103,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._transport.host})"
-
-    def __enter__(self) -> Client:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -232,9 +229,8 @@ class Client:
         """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, HttpResponse):
             return self._retry.wait_before_retry(tried, waited)
-        not_now = outcome.status in NOT_NOW
         return self._retry.wait_before_retry(
-            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=not_now
+            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
         )
 
     def _may_repeat(self, request: PreparedRequest, outcome: Outcome) -> bool:

@@ -17,6 +17,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,11 +54,12 @@ class InlineExecutor(Executor):
         return future
 
 
-class WorkerPool:
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Runs at most `parallelism` requests at once, in the order in which they are submitted.
 
     open_client: called before the first of them; each job gets a copy of the client.
     executor: where they run; default: a thread pool. limit: what limits the rate of requests now, for `progress`.
+    submitted: how many jobs were submitted so far.
     """
 
     def __init__(
@@ -76,11 +78,8 @@ class WorkerPool:
         self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
-        self._done = self._submitted = self._expected = 0
+        self._done = self.submitted = self._expected = 0
         self._is_closed = self._is_abandoned = False
-
-    def __enter__(self) -> WorkerPool:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
@@ -94,7 +93,7 @@ class WorkerPool:
             if self._is_closed:
                 raise RuntimeError("the worker pool is closed")
             self._client = self._client or self._open_client()
-            self._submitted += 1
+            self.submitted += 1
             self._expected -= is_expected
         future = self._executor.submit(self._run, job, copy(self._client))
         future.add_done_callback(lambda _: self.report_progress(finished=1))
@@ -104,11 +103,6 @@ class WorkerPool:
         if self._is_abandoned:
             raise CancelledError
         return job(client)
-
-    @property
-    def submitted(self) -> int:
-        """How many jobs were submitted so far."""
-        return self._submitted
 
     def expect(self, jobs: int) -> None:
         """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
@@ -120,7 +114,7 @@ class WorkerPool:
         """Give up expected jobs. They stay in the total, which never falls, and count as done."""
         with self._lock:
             self._expected -= jobs
-            self._submitted += jobs
+            self.submitted += jobs
             self._done += jobs
 
     def close(self, *, wait: bool = True) -> None:
@@ -144,7 +138,7 @@ class WorkerPool:
         with self._reporting:
             with self._lock:
                 self._done += finished
-                done, total = self._done, self._submitted + self._expected
+                done, total = self._done, self.submitted + self._expected
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
 

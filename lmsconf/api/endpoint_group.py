@@ -82,41 +82,43 @@ def _body_values(known: Operation) -> Schema:
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
-    """Return an object schema with these properties, without patterns, and with ids that are not empty.
+    """Return an object schema with these properties. filters: arrays must not be empty."""
+    return {"properties": {name: _property(name, schema, filters=filters) for name, schema in schemas.items()}}
 
-    filters: arrays must not be empty.
-    """
-    properties: dict[str, Schema] = {}
-    for name, schema in schemas.items():
-        part = {key: value for key, value in schema.items() if key != "pattern"}
-        if name.endswith("Id") and part["type"] == "string":
-            part["minLength"] = 1
-        if name.removesuffix("[]").endswith("Ids"):
-            part["items"] = {**cast("Schema", part["items"]), "minLength": 1}
-        if filters and part["type"] == "array":
-            part["minItems"] = 1
-        properties[name] = part
-    return {"properties": properties}
+
+def _property(name: str, schema: Schema, *, filters: bool) -> Schema:
+    """Return the schema of a property without its pattern, and with ids that are not empty."""
+    is_id, has_ids = name.endswith("Id") and schema["type"] == "string", name.removesuffix("[]").endswith("Ids")
+    return {
+        **{key: value for key, value in schema.items() if key != "pattern"},
+        **({"minLength": 1} if is_id else {}),
+        **({"items": {**cast("Schema", schema["items"]), "minLength": 1}} if has_ids else {}),
+        **({"minItems": 1} if filters and schema["type"] == "array" else {}),
+    }
 
 
 def _wrong(error: Any) -> str:
     """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
     _, _, key = str(error.name).removeprefix("data.").partition(".")
     place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
-    if rule == "required":
-        return f"{place} needs {_listed(name for name in expected if name not in error.value)}"
     if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
         return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
-    if rule == "type":
-        allowed = expected if isinstance(expected, list) else [expected]
-        return f"{place} must be {' or '.join(allowed)}, not {_kind(error.value)}"
-    if rule == "enum":
-        return f"{place} is one of {_listed(expected)}"
-    if rule in ("minLength", "minItems"):
-        return f"{place} must not be empty"
-    if rule in ("minimum", "maximum"):
-        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {expected}"
+    if rule in _WORDINGS:
+        return f"{place} {_WORDINGS[rule](expected, error.value)}"
     return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
+
+
+_WORDINGS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
+    "required": lambda names, given: f"needs {_listed(name for name in names if name not in given)}",
+    "type": lambda types, given: (
+        f"must be {' or '.join([types] if isinstance(types, str) else types)}, not {_kind(given)}"
+    ),
+    "enum": lambda values, given: f"is one of {_listed(values)}",
+    **dict.fromkeys(("minLength", "minItems"), lambda least, given: "must not be empty"),
+    "minimum": lambda least, given: f"must be at least {least}",
+    "maximum": lambda most, given: f"must be at most {most}",
+}
+"""Keyword of a schema → what it demands, of its value and the given one."""
 
 
 def _kind(value: object) -> str:
@@ -164,10 +166,8 @@ class EndpointGroup:
         """
         spec = self._client.spec
         known = spec[operation]
-        content: dict[str, object] | None = None
-        if known.body is not None:
-            content = _given(body)
-            content |= {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
+        stated = {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
+        content = None if known.body is None else {**_given(body), **stated}
         query_values, header_values = _given(query), _given(headers)
         validate_arguments(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(
@@ -254,15 +254,17 @@ def _checked_answers(operation: str, type: str, answers: object, others: Mapping
     if not isinstance(answers, Mapping):
         raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
-        if not isinstance(field, str) or not field:
-            raise ValueError(f"{operation} takes only ids of fields that are texts")
-        if field in others:
-            raise ValueError(f"{operation}: {field} is answered twice")
-        if type == "MULTI_SELECT":
-            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
-                raise ValueError(f"{operation}: {field} must be array of string")
-        elif answer is not None and not isinstance(answer, str):
-            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
+        is_list = isinstance(answer, list) and all(isinstance(one, str) and one for one in answer)
+        is_one = answer is None or isinstance(answer, str)
+        rules = (
+            (not isinstance(field, str) or not field, " takes only ids of fields that are texts"),
+            (field in others, f": {field} is answered twice"),
+            (type == "MULTI_SELECT" and not is_list, f": {field} must be array of string"),
+            (type != "MULTI_SELECT" and not is_one, f": {field} must be string or null, not {_kind(answer)}"),
+        )
+        for is_wrong, message in rules:
+            if is_wrong:
+                raise ValueError(f"{operation}{message}")
     return answers
 
 

@@ -32,7 +32,6 @@ from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.documents.reports import drift_summary_json, finding_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -49,6 +48,7 @@ from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_text
 from lmsconf.support.files import LineStream, descriptor_writer, leads_to_stdout, open_for_lines, os_errors_as
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
+from lmsconf.support.strict_json import map_texts
 
 FORMAT: Final = 1
 """The version of the events. Keys and types may be added to it; another number is for anything else."""

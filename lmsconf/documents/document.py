@@ -174,11 +174,11 @@ def errors_of_file(name: str, text: str, takes: str) -> Iterator[None]:
         raise
 
 
-def verify_format(document: Mapping[str, Json], expected_format: str) -> None:
+def verify_format(document: Mapping[str, Json], expected_format: str, hint: str = _MAKE) -> None:
     """Raise LmsconfError, naming the actual format, unless the document has the wanted one."""
     actual = document["format"]
     if actual != expected_format:
-        raise LmsconfError(f"the file has the format {actual!r}, not {expected_format!r}", hint=_MAKE)
+        raise LmsconfError(f"the file has the format {actual!r}, not {expected_format!r}", hint=hint)
 
 
 def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:
@@ -265,10 +265,8 @@ def value_at(value: Json | Mapping[str, Json], kind: type[Value], *path: str) ->
 
 
 def change_json(change: Change) -> dict[str, Json]:
-    values = object_json(change)
-    for key in ("replaced_by", "origin"):
-        if not values[key]:
-            del values[key]
+    optional = ("replaced_by", "origin")
+    values = {key: value for key, value in object_json(change).items() if value or key not in optional}
     return {"address": values["address"], "kind": change.address.kind, "name": change.address.name, **values}
 
 

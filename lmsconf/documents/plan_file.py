@@ -138,10 +138,21 @@ def _digested_keys(plan: Plan) -> dict[str, Json]:
 
 def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     """Return the document without its seal."""
-    digested = _digested_keys(plan)
-    document: dict[str, Json] = {
+    digested, is_masked = _digested_keys(plan), plan.masked_digest is not None
+    members = [group.members for group in plan.effects.groups]
+    parts: dict[str, Json] = {
+        # The digest of the members after the plan of each of the groups, null where it is not known.
+        "predicted_members": cast("Json", members) if any(members) and not is_masked else None,
+        "base": plan.base,
+        "let_go": None if plan.base is None else to_json(plan.let_go),
+        "settings_changed": None if plan.base is None else to_json(plan.settings_changed),
+        "rehearsal": None if plan.rehearsal is None else rehearsal_json(plan.rehearsal),
+        "undo_of": None if plan.undo_of is None else to_json(plan.undo_of),
+        "masked": True if is_masked else None,
+    }
+    return {
         **digested,
-        "digest": "",
+        "digest": plan.masked_digest or _digest(plan, digested),
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,
@@ -161,20 +172,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "unmanaged": unmanaged_json(plan.unmanaged),
         "left_out": to_json(plan.left_out),
         "problems": to_json(plan.all_problems),
+        **{key: part for key, part in parts.items() if part is not None},
     }
-    if plan.masked_digest is None and any(members := [group.members for group in plan.effects.groups]):
-        # The digest of the members after the plan of each of the groups, null where it is not known.
-        document["predicted_members"] = cast("Json", members)
-    if plan.base is not None:
-        settings = to_json(plan.settings_changed)
-        document |= {"base": plan.base, "let_go": to_json(plan.let_go), "settings_changed": settings}
-    if plan.rehearsal is not None:
-        document["rehearsal"] = rehearsal_json(plan.rehearsal)
-    if plan.undo_of is not None:
-        document["undo_of"] = to_json(plan.undo_of)
-    if plan.masked_digest is not None:
-        return {**document, "digest": plan.masked_digest, "masked": True}
-    return {**document, "digest": _digest(plan, digested)}
 
 
 def _plan(document: dict[str, Json]) -> Plan:

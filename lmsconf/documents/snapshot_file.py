@@ -34,11 +34,6 @@ def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     return document.json_pieces(_body(snapshot))
 
 
-def snapshot_json(snapshot: Snapshot) -> dict[str, Json]:
-    """Return the document of a snapshot, as parsing its file gives it."""
-    return {key: list(value) if isinstance(value, Iterator) else value for key, value in _body(snapshot).items()}
-
-
 def file_digest(snapshot: Snapshot) -> str:
     """Return the SHA-256 of the snapshot file."""
     digest = sha256()
@@ -49,7 +44,8 @@ def file_digest(snapshot: Snapshot) -> str:
 
 def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
     """Return the document of a snapshot, with the rows of each listing as an iterator."""
-    body: dict[str, Json | Iterator[Json]] = {
+    redaction = snapshot.redaction
+    return {
         "format": FORMAT,
         "tool": document.TOOL,
         "taken_at": snapshot.taken_at,
@@ -58,23 +54,23 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
         "incomplete": {
             kind: listing.incomplete for kind, listing in snapshot.listings.items() if listing.incomplete is not None
         },
+        **(
+            {}
+            if redaction is None
+            else {"pseudonyms": {"salt": redaction.salt, "named": [*sorted(redaction.named)], "note": REDACTED}}
+        ),
+        **{
+            listing: (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
+            for listing in _row_types()
+            if listing in snapshot.listings
+        },
     }
-    if snapshot.redaction is not None:
-        named: list[Json] = [*sorted(snapshot.redaction.named)]
-        body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
-    for listing in _row_types():
-        if listing in snapshot.listings:
-            body[listing] = (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
-    return body
 
 
 def loads(text: str) -> Snapshot:
     """Return the snapshot in a text. Raises LmsconfError for a text without one."""
     data = document.parse_document(text)
-    if data["format"] != FORMAT:
-        raise LmsconfError(
-            f"the file is a {data['format']} document, not a {FORMAT}", hint="Create one with: lmsconf snapshot FILE"
-        )
+    document.verify_format(data, FORMAT, "Create one with: lmsconf snapshot FILE")
     return snapshot_of(data)
 
 

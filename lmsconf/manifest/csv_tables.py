@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -13,10 +14,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
+from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
-CSV: Final = "CSV file"
 WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
 WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
@@ -36,11 +37,10 @@ class TableFault(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """A table: the line of its header, its columns, and its rows, each with the line on which it begins.
 
-    noun: what the file is called. Cells are trimmed and in Unicode NFC.
+    Cells are trimmed and in Unicode NFC.
     """
 
     sheet: CellPositions
-    noun: str
     header: int
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
@@ -74,13 +74,16 @@ class TableSource(Source):
 
 
 def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
-    """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound without any."""
+    """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound without any.
+
+    noun: what the file is called.
+    """
     if not rows:
         hint = "Its first line must name the columns."
         raise problem_found("people/csv", f"this {noun} is empty", hint, sheet.row(1))
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
-    return Table(sheet, noun, rows[0][0], columns, filled)
+    return Table(sheet, rows[0][0], columns, filled)
 
 
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,19 +107,23 @@ def shifted_row_problems(table: Table) -> Iterator[Problem]:
 def column_index(table: Table, name: str, where: SourceLocation) -> int:
     """Return the index of the column with that name. Raises ProblemsFound if none or several have it."""
     name = normalize_name(name)
-    if table.columns.count(name) == 1:
-        return table.columns.index(name)
-    hint = did_you_mean(name, table.columns) or f"It has {', '.join(filter(None, table.columns))}."
-    if len(table.columns) == 1 and "|" in table.columns[0]:
-        hint = "Separate the cells with commas, semicolons or tabs, and not with |."
-    if any("@" in title for title in table.columns):
-        hint = f"The first line must name the columns, and is {', '.join(filter(None, table.columns))}."
-    message, source = f'there is no column "{shorten(name)}"', table.sheet.row(table.header)
-    if name in table.columns:
-        source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
-        message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
-    hint = f"{hint} {where} uses it."
-    raise problem_found("people/column", message, hint, source)
+    same = [number for number, title in enumerate(table.columns) if title == name]
+    if len(same) == 1:
+        return same[0]
+    titles = ", ".join(filter(None, table.columns))
+    hints = (
+        (bool(same), "Give each column its own name."),
+        ("@" in titles, f"The first line must name the columns, and is {titles}."),
+        (
+            len(table.columns) == 1 and "|" in titles,
+            "Separate the cells with commas, semicolons or tabs, and not with |.",
+        ),
+        (True, did_you_mean(name, table.columns) or f"It has {titles}."),
+    )
+    hint = next(hint for holds, hint in hints if holds)
+    message = "there are several columns" if same else "there is no column"
+    source = table.sheet.where(table.header, same[1]) if same else table.sheet.row(table.header)
+    raise problem_found("people/column", f'{message} "{shorten(name)}"', f"{hint} {where} uses it.", source)
 
 
 def column_name(title: str) -> str:
@@ -242,7 +249,11 @@ def parse_csv_table(path: str, text: str) -> Table:
         raise forbidden_character_found(forbidden[0], sheet.offset_location(forbidden.start()))
     rows = list(_rows(sheet))
     _refuse_preamble(sheet, rows)
-    return replace(table_of(sheet, CSV, rows), faults=tuple(_formulas(sheet, rows)))
+    table = replace(table_of(sheet, "CSV file", rows), faults=tuple(_formulas(sheet, rows)))
+    # Cells of a workbook cannot be shifted by a separator.
+    if shifted := list(islice(shifted_row_problems(table), ENOUGH)):
+        raise ProblemsFound(shifted)
+    return table
 
 
 def forbidden_character_found(char: str, where: SourceLocation) -> ProblemsFound:

@@ -21,7 +21,6 @@ from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
 from lmsconf.manifest.csv_tables import (
-    CSV,
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
     Table,
@@ -32,7 +31,6 @@ from lmsconf.manifest.csv_tables import (
     known_columns,
     parse_csv_table,
     require_columns,
-    shifted_row_problems,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
@@ -46,7 +44,7 @@ from lmsconf.manifest.nodes import (
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import did_you_mean, grouped, normalize_name
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
@@ -77,18 +75,9 @@ class TableFiles(Struct):
         """
         name, where = str(reference[FILE]), places.at(*path, FILE)
         target = (self.files.root / where.file).parent / name
-        if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
-            hint = "Name a file inside the project, relative to this manifest."
-            raise problem_found("people/outside", f"{shorten(name)} is outside the project", hint, where)
-        if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
-            relative = self.files.relative_path(target)
-            if os.path.isdir(target):  # noqa: PTH112  # likewise
-                raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
-            if os.path.exists(target):  # noqa: PTH110  # likewise
-                message = f"{shorten(relative)} is a pipe or a device, not a file"
-                raise problem_found("people/no-file", message, "Name a file of people or of rows.", where)
-            hint = "The path is relative to this manifest."
-            raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
+        is_outside = Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target)
+        if is_outside or not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
+            raise _no_table(name, self.files.relative_path(target), target, is_outside, where)
         key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
@@ -154,10 +143,7 @@ class TableFiles(Struct):
         columns = tuple(number for number, _ in filters)
         key = id(table), columns
         if key not in self._indexes:
-            index: dict[tuple[str, ...], list[TableRow]] = {}
-            for row in table.rows:
-                index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
-            self._indexes[key] = index
+            self._indexes[key] = grouped(table.rows, lambda row: tuple(row[1][number] for number in columns))
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
     def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table:
@@ -167,16 +153,32 @@ class TableFiles(Struct):
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
-            table = _parse_table(name, self._contents[real], sheet, where)
+            return _parse_table(name, self._contents[real], sheet, where)
         except ProblemsFound as wrong:
             self.problems += wrong.problems
             raise ProblemsFound([]) from wrong
-        # Cells of a workbook cannot be shifted by a separator.
-        shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
-        self.problems += shifted
-        if shifted:
-            raise ProblemsFound([])
-        return table
+
+
+def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: SourceLocation) -> ProblemsFound:
+    """Return the error for a name that is not that of a file in the project."""
+    rules = (
+        (
+            is_outside,
+            "people/outside",
+            f"{shorten(name)} is outside the project",
+            "Name a file inside the project, relative to this manifest.",
+        ),
+        (os.path.isdir(target), "people/no-file", f"{shorten(relative)} is a folder", "Name a file in it."),  # noqa: PTH112
+        (
+            os.path.exists(target),  # noqa: PTH110
+            "people/no-file",
+            f"{shorten(relative)} is a pipe or a device, not a file",
+            "Name a file of people or of rows.",
+        ),
+        (True, "people/no-file", f"there is no file {shorten(relative)}", "The path is relative to this manifest."),
+    )
+    code, message, hint = next(found for is_so, *found in rules if is_so)
+    return problem_found(code, message, hint, where)
 
 
 def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
@@ -259,10 +261,7 @@ class SheetEntries:
             table = self._tables.table(reference, (), places)
             columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
-            if not rows and reference.get(ALLOW_EMPTY) is not True:
-                raise _nothing(table, reference, places)
-            if len(rows) > MOST_ROWS:
-                raise _too_many(len(rows), places)
+            _refuse_number(rows, table, reference, places)
         except ProblemsFound as wrong:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
@@ -347,14 +346,25 @@ def _problem(code: str, message: str, hint: str, where: SourceLocation, severity
     return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
 
 
-def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> ProblemsFound:
-    selected = selection_text(reference)
-    message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
-    hint = "Set `allow_empty: true` to allow this."
-    return problem_found("sheet/nothing", message, hint, table.sheet.row(table.header))
-
-
-def _too_many(count: int, places: EntrySourceMap) -> ProblemsFound:
-    message = f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries"
-    hint = "Assign to groups instead of to single people, or split the project into several."
-    return problem_found("sheet/too-many", message, hint, places.at(FILE))
+def _refuse_number(rows: Sequence[TableRow], table: Table, reference: Map, places: EntrySourceMap) -> None:
+    """Raise ProblemsFound for no rows, unless `allow_empty` says so, and for more than MOST_ROWS."""
+    selected = selection_text(reference) or " below the header"
+    rules = (
+        (
+            not rows and reference.get(ALLOW_EMPTY) is not True,
+            "sheet/nothing",
+            f"there is no row{selected}, so {places.at(FILE)} would declare nothing",
+            "Set `allow_empty: true` to allow this.",
+            table.sheet.row(table.header),
+        ),
+        (
+            len(rows) > MOST_ROWS,
+            "sheet/too-many",
+            f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+            "Assign to groups instead of to single people, or split the project into several.",
+            places.at(FILE),
+        ),
+    )
+    for is_wrong, code, message, hint, where in rules:
+        if is_wrong:
+            raise problem_found(code, message, hint, where)

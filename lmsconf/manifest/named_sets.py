@@ -34,7 +34,7 @@ from lmsconf.manifest.nodes import (
     Seq,
     combine_items,
 )
-from lmsconf.manifest.problems import UndeclaredNames
+from lmsconf.manifest.problems import UndeclaredNames, shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.model.canonical_json import Json
@@ -72,7 +72,7 @@ class NamedSets(Struct):
     shape: SchemaValidator
     reporter: Reporter
     undeclared: UndeclaredNames
-    _known: dict[str, NamedSet] = field(default_factory=dict)
+    known: dict[str, NamedSet] = field(default_factory=dict)
 
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
@@ -82,7 +82,7 @@ class NamedSets(Struct):
         for key, value, at in definitions.parts():
             where = definitions.source.where(cast(Mark, definitions.mark(key, 0)))
             name = normalize_name(cast(str, key))
-            first = self._known.get(name)
+            first = self.known.get(name)
             if first is not None and first.layer == layer:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
                 message = f"{self.noun} {quote_name(name)}: declared twice"
@@ -91,43 +91,25 @@ class NamedSets(Struct):
             before = self.reporter.refused
             whole = variables.substitute(value, definitions.source, at)
             places = EntrySourceMap(whole, definitions.source, at)
-            is_valid = self.reporter.refused == before and self._is_valid(name, whole, places)
-            self._known[name] = NamedSet(whole if is_valid else None, where, places, layer)
-
-    def _is_valid(self, name: str, value: Json, places: EntrySourceMap) -> bool:
-        """Whether the content of a set fits its schema; if not, report why."""
-        findings = self.shape.validate(value)
-        for finding in findings:
-            from lmsconf.manifest.schema_messages import problems_of
-
-            self.reporter.problems += problems_of(finding, places, f"{self.noun} {quote_name(name)}")
-        return not findings
+            is_refused = self.reporter.refused != before
+            within = f"{self.noun} {quote_name(name)}"
+            wrong = [] if is_refused else shape_problems(self.shape, whole, places, within)
+            self.reporter.problems += wrong
+            self.known[name] = NamedSet(None if is_refused or wrong else whole, where, places, layer)
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
         """Return the set with that name; None after reporting that there is none, or an error where it may stand."""
-        named_set = self._known.get(normalize_name(name))
+        named_set = self.known.get(normalize_name(name))
         if named_set is not None:
             named_set.used = True
         elif self.undeclared.everything or self.section in self.undeclared.sections:
             self.reporter.refused += 1
         else:
-            known = known_names(self._known) if self._known else f"Write it under {self.section}:."
+            known = known_names(self.known) if self.known else f"Write it under {self.section}:."
             message = f"there is no {self.noun} {quote_name(name)}"
-            hint = did_you_mean(name, self._known) or known
+            hint = did_you_mean(name, self.known) or known
             self.reporter.refuse(f"reference/unknown-{self.code_area}", message, where, hint)
         return named_set
-
-    def unused_set_notes(self) -> Iterator[Problem]:
-        """Yield a note for each unused set."""
-        for name, named_set in self._known.items():
-            if not named_set.used:
-                yield Problem(
-                    code=f"{self.code_area}/unused",
-                    severity=Severity.NOTE,
-                    message=f"nothing uses the {self.noun} {quote_name(name)}",
-                    hint="Remove it, or use it.",
-                    source=named_set.where,
-                )
 
 
 class PeopleExpander(Struct):
@@ -392,5 +374,13 @@ class EntryExpander:
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""
-        for sets in self._sets.values():
-            yield from sets.unused_set_notes()
+        listed = ((sets, name, one) for sets in self._sets.values() for name, one in sets.known.items())
+        for sets, name, named_set in listed:
+            if not named_set.used:
+                yield Problem(
+                    code=f"{sets.code_area}/unused",
+                    severity=Severity.NOTE,
+                    message=f"nothing uses the {sets.noun} {quote_name(name)}",
+                    hint="Remove it, or use it.",
+                    source=named_set.where,
+                )

@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
+from lmsconf.support.strict_json import map_texts
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
@@ -38,10 +39,13 @@ _WORDS: dict[str, Json] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _NUMERIC = frozenset("+-.0123456789")
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
-_RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
+    (re.compile(r"[-+]?[0-9]{1,300}"), int),
+    (re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}"), lambda word: int(word, 0)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), lambda word: float(word.replace(".", ""))),
+)
+"""Form of a number → how it is read."""
 
 VARIABLE_START = "$("
 """The start of a variable."""
@@ -53,13 +57,10 @@ def resolve_scalar(word: str) -> Json:
         return _WORDS[word]
     if word[0] not in _NUMERIC:
         return word
-    if _INTEGER.match(word):
-        return int(word)
-    if _RADIX.match(word):
-        return int(word, 0)
-    if _ENDLESS.match(word):
-        return float(word.replace(".", ""))
-    return float(word) if _FLOAT.match(word) else word
+    for form, read in _NUMBERS:
+        if form.fullmatch(word):
+            return read(word)
+    return word
 
 
 _COLUMN = 0xFFFFFFFF
@@ -86,20 +87,9 @@ class EscapedText(str):
     __slots__ = ()
 
 
-def map_texts(value: Json, change: Callable[[str], str], *, keys: bool = False) -> Json:
-    """Return a value with every text changed; the keys of mappings, too, if `keys`."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return [map_texts(item, change, keys=keys) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {change(key) if keys else key: map_texts(item, change, keys=keys) for key, item in value.items()}
-
-
 def escaped_texts(value: Json) -> Json:
     """Return a value with every text as one whose control characters are written as escapes."""
-    return map_texts(value, EscapedText, keys=True)
+    return cast(Json, map_texts(value, EscapedText, keys=True))
 
 
 class Source:

@@ -30,10 +30,8 @@ def find_conflicts(
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared)
-    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in KINDS}
-    for resource in (*partial, *declared):
-        by_kind[resource.address.kind].append(resource)
-    yield from check_declarations(by_kind)
+    by_kind = grouped((*partial, *declared), lambda resource: resource.address.kind)
+    yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
@@ -97,6 +95,18 @@ def _pairs(
 def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
     """Whether there is a workspace that both apply to."""
     return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
+
+
+def shape_problems(
+    shape: SchemaValidator, value: Json, places: EntrySourceMap, within: str = "", *, area: str = "manifest"
+) -> list[Problem]:
+    """Return the problems of a value against a schema; within and area: as in `problems_of`."""
+    findings = shape.validate(value)
+    if not findings:
+        return []
+    from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+
+    return [problem for finding in findings for problem in problems_of(finding, places, within, area=area)]
 
 
 class UndeclaredNames(Struct):

@@ -29,6 +29,7 @@ from lmsconf.manifest.nodes import (
     Source,
     node_texts,
 )
+from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import Section, for_each_validator
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
@@ -102,11 +103,11 @@ class Variables(Struct):
         """Substitute in a list or mapping; return the same node if nothing changes."""
         if not node.source.opens:
             return node
-        changed: dict[str | int, Json] = {}
-        for step, child, at in node.parts():
-            new = self.substitute(child, node.source, at)
-            if new is not child:
-                changed[step] = new
+        changed = {
+            step: new
+            for step, child, at in node.parts()
+            if (new := self.substitute(child, node.source, at)) is not child
+        }
         if not changed:
             return node
         if isinstance(node, Seq):
@@ -212,12 +213,10 @@ class Variables(Struct):
         before = self.reporter.refused
         expanded = self.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        findings = for_each_validator().validate({FOR_EACH: expanded}) if self.reporter.refused == before else []
-        for finding in findings:
-            from lmsconf.manifest.schema_messages import problems_of
-
-            self.reporter.problems += problems_of(finding, places, within)
-        if findings or self.reporter.refused != before:
+        is_refused = self.reporter.refused != before
+        wrong = [] if is_refused else shape_problems(for_each_validator(), {FOR_EACH: expanded}, places, within)
+        self.reporter.problems += wrong
+        if is_refused or wrong:
             return None
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
@@ -77,18 +79,37 @@ def _check_name(path: str, data: bytes) -> None:
     """Refuse a file whose first bytes or name are not those of a workbook, and any without the extra."""
     ending = PurePosixPath(path).suffix.lower()
     kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
-    if data.startswith(_OLD):
-        message = "this is a workbook with a password, or in the format of Excel before 2007"
-        raise _refused(path, message, "Save it as .xlsx without a password, or as CSV.")
-    if not data.startswith(_ZIP):
-        message = "this is not a workbook, in spite of its name"
-        raise _refused(path, message, f"Save it as {ending}, or give it a name that ends in .csv if it is text.")
-    if find_spec("python_calamine") is None:
-        message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
-        raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
-    if ending not in WORKBOOK_ENDINGS:
-        right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
-        raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
+    right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
+    _refuse_first(
+        path,
+        (
+            data.startswith(_OLD),
+            "this is a workbook with a password, or in the format of Excel before 2007",
+            "Save it as .xlsx without a password, or as CSV.",
+        ),
+        (
+            not data.startswith(_ZIP),
+            "this is not a workbook, in spite of its name",
+            f"Save it as {ending}, or give it a name that ends in .csv if it is text.",
+        ),
+        (
+            find_spec("python_calamine") is None,
+            f"this is {kind}: save it as CSV, or install {_EXTRA}",
+            f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.",
+        ),
+        (
+            ending not in WORKBOOK_ENDINGS,
+            f"this is {kind}, not a CSV file",
+            f"Save it as CSV, or name it {shorten(right)}.",
+        ),
+    )
+
+
+def _refuse_first(path: str, *rules: tuple[bool, str, str]) -> None:
+    """Raise ProblemsFound for the first rule that holds: whether it does, the message, and the hint."""
+    for is_broken, message, hint in rules:
+        if is_broken:
+            raise _refused(path, message, hint)
 
 
 def _check_size(path: str, data: bytes) -> None:
@@ -109,15 +130,22 @@ def _check_size(path: str, data: bytes) -> None:
             most = max((_cells(archive.read(part)) for part in sheets if not part.flag_bits & 1), default=0)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
-    if is_too_large:
-        raise _refused(path, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER)
-    if most > 10 * CELLS:
-        message = f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
-        raise _refused(path, f"{message}{CELLS:,} are read", _SMALLER)
-    if is_encrypted:
-        raise _refused(path, "this workbook is encrypted", "Save it without a password.")
-    if names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")):
-        raise _refused(path, "this is a zip archive, and not a workbook", "Save the table as .xlsx or as CSV.")
+    _refuse_first(
+        path,
+        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER),
+        (
+            most > 10 * CELLS,
+            f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
+            f"{CELLS:,} are read",
+            _SMALLER,
+        ),
+        (is_encrypted, "this workbook is encrypted", "Save it without a password."),
+        (
+            names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")),
+            "this is a zip archive, and not a workbook",
+            "Save the table as .xlsx or as CSV.",
+        ),
+    )
 
 
 def _cells(sheet: bytes) -> int:
@@ -168,7 +196,7 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
         if any(texts):
             rows.append((line, texts))
     table = table_of(sheet, "sheet", rows)
-    return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
+    return replace(table, faults=tuple(_merged(table, sheet, merged)))
 
 
 def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) -> Iterator[TableFault]:
@@ -177,11 +205,12 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
     for (top, left), (bottom, right) in ranges:
         if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
             span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
-            message, hint = (
-                f"the cells {span} are merged, and only the first has a value",
-                "Unmerge them, and fill in each cell.",
+            problem = Problem(
+                code="table/cell",
+                message=f"the cells {span} are merged, and only the first has a value",
+                hint="Unmerge them, and fill in each cell.",
+                source=sheet.where(top + 1, left),
             )
-            problem = Problem(code="table/cell", message=message, hint=hint, source=sheet.where(top + 1, left))
             yield TableFault((top + 1, bottom + 1), (left, right), problem)
 
 

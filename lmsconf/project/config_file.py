@@ -120,11 +120,12 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
-        variables: dict[str, Json] = {**self.labels(workspace)}
-        for path in _layer_paths(workspace):
-            declared = self.mapping_at(*path, "vars").items()
-            variables |= {name: self._variable(value, (*path, "vars", name)) for name, value in declared}
-        return variables
+        declared = {
+            name: self._variable(value, (*path, "vars", name))
+            for path in _layer_paths(workspace)
+            for name, value in self.mapping_at(*path, "vars").items()
+        }
+        return {**self.labels(workspace), **declared}
 
     def labels(self, workspace: str) -> dict[str, str]:
         """Return the labels of a workspace."""
@@ -182,11 +183,13 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
-        settings: dict[str, LintSetting] = {}
-        for path in _layer_paths(workspace):
-            for at, item in self.items_at(*path, "lint"):
-                code, source = str(at[-1]), self.places.key(*at)
-                settings[code] = convert({"until": None, **item, "code": code, "source": source}, LintSetting)
+        settings = {
+            str(at[-1]): convert(
+                {"until": None, **item, "code": str(at[-1]), "source": self.places.key(*at)}, LintSetting
+            )
+            for path in _layer_paths(workspace)
+            for at, item in self.items_at(*path, "lint")
+        }
         expired = "project/lint-expired"
         return {
             code: one.level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, cast
@@ -19,7 +19,8 @@ from lmsconf.manifest.entries_from_tables import FILE as TABLE
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
-from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, written_out_schema
+from lmsconf.manifest.problems import shape_problems
+from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
@@ -69,27 +70,19 @@ def read_project_file(root: Path) -> ProjectFile:
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
     problems = [*reading.problems, *extra]
-    shape = _problems_of_shape(project_validator().validate(places.value), places)
+    shape = shape_problems(project_validator(), places.value, places, area="project")
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
         if isinstance(declared, Map) and isinstance(declared.get(TABLE), str):
             body = with_table(body, declared, root, problems)
             places = places.of(body)
-            problems += _problems_of_shape(project_validator().validate(body), places) if not problems else []
+            problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
         project = ProjectFile(**asdict(convert(body, PlainSettings)), body=body, places=places)
         problems += _meaning(project, root)
     if shape or problems:
         raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))
     return project
-
-
-def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap) -> list[Problem]:
-    if not findings:
-        return []
-    from lmsconf.manifest.schema_messages import problems_of  # only for a problem
-
-    return [problem for finding in findings for problem in problems_of(finding, places, area="project")]
 
 
 @cache
@@ -358,13 +351,15 @@ def _rows(
 
 def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
     """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
-    if not NAME.fullmatch(name) or name in (TABLE, TOKEN):
-        hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-        return _problem(_CODE, f'"{shorten(name)}" cannot be the name of a workspace', where, hint=hint)
-    if name in taken:
-        hint = "Give each workspace its own name."
-        return _problem(_CODE, f'the workspace "{name}" is declared twice', where, hint=hint)
-    return None
+    rules = (
+        (
+            not NAME.fullmatch(name) or name in (TABLE, TOKEN),
+            f'"{shorten(name)}" cannot be the name of a workspace',
+            "Write letters, digits, ., _ and -; begin with a letter or a digit.",
+        ),
+        (name in taken, f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
+    )
+    return next((_problem(_CODE, message, where, hint=hint) for is_bad, message, hint in rules if is_bad), None)
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

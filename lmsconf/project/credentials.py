@@ -25,7 +25,6 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation, UsageError, shorten
-from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.support.files import (
@@ -36,6 +35,7 @@ from lmsconf.support.files import (
     write_own_file,
 )
 from lmsconf.support.secrets import register_secret
+from lmsconf.support.strict_json import map_texts
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"

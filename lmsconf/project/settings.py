@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
@@ -189,8 +189,7 @@ def settings_of(
 ) -> Settings:
     """Return the settings of one workspace of a project file; raises like `load_settings`."""
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
-    day = today or datetime.now(project.timezone() or UTC).date()
-    policy = _policy(project, chosen.name, day)
+    policy = _policy(project, chosen.name, today or datetime.now(project.timezone() or UTC).date())
     folders = _folders(project, chosen.name, root)
     # A variable and a command have nothing to warn about.
     at = project.places.at("workspaces", chosen.name, "token")
@@ -232,33 +231,35 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     values = project.pattern_values(workspace)
     names = [expand_pattern(name, values) for name in project.folders(workspace)] or [MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
-    problems = []
-    for name in names:
-        if VARIABLE_START in name:
-            problems.append(
-                (
-                    f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}",
-                    "Add the label, or name the folder.",
-                )
-            )
-        if wrong := path_problem(root, name):
-            problems.append((f"manifests: {wrong[0]}", "Name a folder inside the project, without `..`."))
-        inside = [other for other in names if other != name and Path(name).is_relative_to(other)]
-        inside += [name] * (names.count(name) > 1)
-        if inside:
-            what = "is named twice" if inside[0] == name else f"is inside {shorten(inside[0])}"
-            problems.append(
-                (
-                    f"manifests: {shorten(name)} {what}, so its files would be read twice",
-                    "Name each folder once, and none inside another.",
-                )
-            )
+    source = project.places.at(*at, "manifests")
+    problems = [
+        Problem(code="project/folders", message=f"manifests: {message}", hint=hint, source=source)
+        for name in names
+        for is_wrong, message, hint in _folder_rules(name, names, workspace, root)
+        if is_wrong
+    ]
     if problems:
-        source = project.places.at(*at, "manifests")
-        raise ProblemsFound(
-            [Problem(code="project/folders", message=text, hint=hint, source=source) for text, hint in problems]
-        )
+        raise ProblemsFound(problems)
     return [root / name for name in names]
+
+
+def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
+    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint. names: all of them."""
+    outside, _ = path_problem(root, name) or ("", "")
+    around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
+    is_twice = names.count(name) > 1
+    what = "is named twice" if around is None else f"is inside {shorten(around)}"
+    yield (
+        VARIABLE_START in name,
+        f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
+        "Add the label, or name the folder.",
+    )
+    yield bool(outside), outside, "Name a folder inside the project, without `..`."
+    yield (
+        is_twice or around is not None,
+        f"{shorten(name)} {what}, so its files would be read twice",
+        "Name each folder once, and none inside another.",
+    )
 
 
 def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:

@@ -121,15 +121,16 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
 def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
     first = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
-    texts = {f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first}
-    if answers.embedded:
-        texts["workspace.yaml"] = _text("workspace.yaml")
-    if answers.schemas:
-        texts |= schema_texts()
-    if answers.ci is not CiSystem.NONE:
-        texts["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
-    texts |= {path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()}
-    return {**texts, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
+    needs_packages = answers.ci is not CiSystem.NONE
+    return {
+        f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first,
+        **({"workspace.yaml": _text("workspace.yaml")} if answers.embedded else {}),
+        **(schema_texts() if answers.schemas else {}),
+        **({"requirements.txt": f"{_HASHES}lmsconf=={version}\n"} if needs_packages else {}),
+        **{path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()},
+        ".gitignore": _text("gitignore"),
+        PROJECT_FILE: _project(answers),
+    }
 
 
 def project_entries(answers: InitAnswers) -> tuple[str, ...]:

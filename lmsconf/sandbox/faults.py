@@ -130,9 +130,9 @@ def parse_faults(path: Path) -> list[Fault]:
 
 def _with_numbers(entry: Mapping[str, object]) -> dict[str, object]:
     """Return an entry with the number for `times: always`, and one call as a list."""
-    values = dict(entry)
-    if values.get("times") == "always":
-        values["times"] = ALWAYS
-    if "calls" in values and not isinstance(values["calls"], list):
-        values["calls"] = [values["calls"]]
-    return values
+    calls = entry.get("calls", [])
+    return {
+        **entry,
+        **({"times": ALWAYS} if entry.get("times") == "always" else {}),
+        **({} if isinstance(calls, list) else {"calls": [calls]}),
+    }

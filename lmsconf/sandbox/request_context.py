@@ -25,7 +25,7 @@ from lmsconf.api.spec import Operation, Schema
 from lmsconf.api.spec.operations import allowed_texts
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
-from lmsconf.support.strict_json import parse_json
+from lmsconf.support.strict_json import map_texts, parse_json
 
 if TYPE_CHECKING:
     import fastjsonschema
@@ -100,13 +100,7 @@ STORED_NUL: Final = "\ufdd0"
 
 def without_nul(value: Json) -> Json:
     """A value as the database holds it, with STORED_NUL for each NUL."""
-    if isinstance(value, str):
-        return value.replace("\0", STORED_NUL)
-    if isinstance(value, list):
-        return [*map(without_nul, value)]
-    if isinstance(value, Mapping):
-        return {key.replace("\0", STORED_NUL): without_nul(part) for key, part in value.items()}
-    return value
+    return cast(Json, map_texts(value, lambda text: text.replace("\0", STORED_NUL), keys=True))
 
 
 def _as_sql_value(value: Json) -> Value:

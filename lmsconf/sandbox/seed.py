@@ -13,10 +13,11 @@ from typing import Final, cast
 
 import yaml
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.seed_format import SECTIONS
 from lmsconf.sandbox.seed_loader import SeedLoader
+from lmsconf.support.files import os_errors_as
 
 try:
     from yaml import CBaseLoader as _Base
@@ -53,10 +54,8 @@ def read_yaml(path: Path, file_kind: str) -> object:
     file_kind: seed, faults. Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        hint = f"Check the path of the {file_kind}"
-        raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
+        with os_errors_as(f"{path}: cannot be read", f"Check the path of the {file_kind}"):
+            text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
     if text.startswith("{"):

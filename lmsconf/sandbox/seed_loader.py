@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from lmsconf.sandbox.handlers import custom_fields
@@ -26,7 +26,6 @@ from lmsconf.sandbox.request_context import (
     encode_applications,
 )
 from lmsconf.sandbox.seed_format import (
-    SeedAttachment,
     SeedCertificate,
     SeedCondition,
     SeedContent,
@@ -35,7 +34,6 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
-    SeedOccasion,
     SeedOrderDetails,
     SeedParticipation,
     SeedPerson,
@@ -52,10 +50,12 @@ from lmsconf.sandbox.seed_rows import (
     EntryLoader,
     Instant,
     InvalidSeedValue,
+    read_entry,
     reserve_id,
 )
 from lmsconf.sandbox.store import Json
 
+S = TypeVar("S", bound=Struct)
 T = TypeVar("T", bound=SeedEntryWithId)
 _ORDERS: Final = "INSERT INTO orders (person, details, created_at, updated_at) VALUES (?, ?, ?, ?)"
 _PARTICIPATIONS: Final = (
@@ -75,19 +75,17 @@ class SeedLoader(EntryLoader):
     """A workspace that is being filled from a seed, whose entries name each other."""
 
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
-        super().__init__(context, sections)
+        super().__init__(context)
+        self._sections = sections
         self._people: dict[str, str] = {}
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
         self._groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._contents: defaultdict[str, list[str]] = defaultdict(list)
         self._pairs: set[tuple[str, str, str]] = set()
 
-    def prepare(self, entry: object) -> object:
-        return with_empty(entry)
-
     def load_sections(self) -> None:
         """Create what the sections list, each after those that its entries name."""
-        self.load("custom_fields", self.read("custom_fields", SeedCustomField), self._load_field)
+        self.load("custom_fields", self._read("custom_fields", SeedCustomField), self._load_field)
         self.load("people", self._numbered("people", SeedPerson, "u"), self._load_person)
         self.load("groups", self._numbered("groups", SeedGroup, "g"), self._load_group)
         self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
@@ -95,13 +93,21 @@ class SeedLoader(EntryLoader):
         for id, content in contents.values():  # it may name a program that is listed after it
             self._contents[content.name].append(id)
         self.load("content", contents, self._load_content)
-        self.load("content_targets", self.read("content_targets", SeedContentTarget), self._load_target)
+        self.load("content_targets", self._read("content_targets", SeedContentTarget), self._load_target)
         self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
         self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
 
+    def _read(self, section: str, kind: type[S]) -> dict[int, S]:
+        """The entries of a section by their place, without those that cannot be read."""
+        read: dict[int, S] = {}
+        for place, entry in enumerate(self._sections.get(section) or ()):
+            with self.collect_problems(section, place):
+                read[place] = read_entry(with_empty(entry), kind)
+        return read
+
     def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, tuple[str, T]]:
         """The entries of a section by their place, each with its own id or a new one."""
-        entries = self.read(section, kind)
+        entries = self._read(section, kind)
         taken, own = set(self.repository.existing_ids(prefix)), dict[int, str]()
         for place, entry in entries.items():
             with self.collect_problems(section, place):
@@ -118,9 +124,8 @@ class SeedLoader(EntryLoader):
             "isHidden": field.hidden,
             "isLocked": field.locked,
             "isOptional": field.optional,
+            **({} if field.choices is None else {"choices": [{"name": name} for name in field.choices]}),
         }
-        if field.choices is not None:
-            body["choices"] = [{"name": name} for name in field.choices]
         made = custom_fields.create(self.context.with_body(body))
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
@@ -182,7 +187,10 @@ class SeedLoader(EntryLoader):
             "metadata": content.metadata,
             "link": content.link,
             "backgroundImageUrl": content.image,
-            "occasions": [_occasion(f"{id}-{number}", one) for number, one in enumerate(content.occasions, 1)],
+            "occasions": [
+                {"occasionId": f"{id}-{number}", "startTime": int(one.starts), "attendanceCount": one.attending}
+                for number, one in enumerate(content.occasions, 1)
+            ],
         }
         stored = encode({key: detail for key, detail in details.items() if detail}).decode()
         updated = self._time(content.updated)
@@ -234,8 +242,11 @@ class SeedLoader(EntryLoader):
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
         renewal = None if entry.recertification is None else self._content(entry.recertification)
-        attachments = encode([_attachment(one, issued) for one in entry.attachments]).decode()
-        row = (id, person, content, issued, entry.expires, renewal, entry.notify, attachments)
+        attachments = [
+            {"url": one.url, "name": one.name, "createdAt": int(issued if one.created is None else one.created)}
+            for one in entry.attachments
+        ]
+        row = (id, person, content, issued, entry.expires, renewal, entry.notify, encode(attachments).decode())
         self.rows[_CERTIFICATES].append(row)
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
@@ -293,12 +304,3 @@ def _order_details(details: SeedOrderDetails) -> str:
     """The order details as stored, with the API's names: `company_name` → `companyName`."""
     values = to_builtins(details).items()
     return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()
-
-
-def _occasion(id: str, occasion: SeedOccasion) -> Mapping[str, Json]:
-    return {"occasionId": id, "startTime": int(occasion.starts), "attendanceCount": occasion.attending}
-
-
-def _attachment(attachment: SeedAttachment, issued: int) -> Mapping[str, Json]:
-    created = issued if attachment.created is None else attachment.created
-    return {"url": attachment.url, "name": attachment.name, "createdAt": int(created)}

@@ -114,28 +114,15 @@ CONTENTS: Final = (
 class EntryLoader:
     """An empty workspace that is being filled. Loading continues after each problem, so that all are reported."""
 
-    def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self.context, self.repository, self.now = context, context.repository, context.repository.now()
         self.rows: defaultdict[str, list[tuple[Value, ...]]] = defaultdict(list)
-        self._sections = sections
         self._problems: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
 
     @property
     def problems(self) -> list[str]:
         """The problems of all sections, each in the order of its entries."""
         return [message for found in self._problems.values() for _, message in sorted(found, key=itemgetter(0))]
-
-    def read(self, section: str, kind: type[S]) -> dict[int, S]:
-        """The entries of a section by their place, without those that cannot be read."""
-        read: dict[int, S] = {}
-        for place, entry in enumerate(self._sections.get(section) or ()):
-            with self.collect_problems(section, place):
-                read[place] = read_entry(self.prepare(entry), kind)
-        return read
-
-    def prepare(self, entry: object) -> object:
-        """An entry with the values that its struct takes."""
-        return entry
 
     def load(self, section: str, entries: Mapping[int, T], load: Callable[[T], None]) -> None:
         """Load entries one after the other, and insert the rows that this left in `rows`: statement → its values."""

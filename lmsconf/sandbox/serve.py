@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.sandbox.store import Repository
+from lmsconf.support.files import os_errors_as
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
@@ -96,12 +96,8 @@ class Server:
     """
 
     def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
-        try:
+        with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
             self._http = _HTTP(sandbox, port, latency)
-        except OSError as error:
-            raise LmsconfError(
-                f"cannot listen on {LOOPBACK}:{port}: {error.strerror}", hint="Choose another port with --port"
-            ) from error
 
     @property
     def url(self) -> str:
@@ -182,18 +178,24 @@ class _Conversation(BaseHTTPRequestHandler):
     server: _HTTP
 
     def _serve(self) -> None:
-        if self.headers.defects:
-            return self._give_up(400, "the header of the request cannot be read")
         headers = {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
-        host = headers.get("host", "")
-        if host.lower() not in self.server.names:
+        host, size = headers.get("host", ""), headers.get("content-length", "0")
+        is_sized = "transfer-encoding" not in headers and size.isascii() and size.isdigit()
+        rules = (
+            (bool(self.headers.defects), 400, "bad_request", "the header of the request cannot be read"),
             # DNS rebinding: a web page whose host name resolves to this machine sends requests through a browser.
-            return self._give_up(421, f"this is not {host[:60]}", error="misdirected")
-        size = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not size.isascii() or not size.isdigit():
-            return self._give_up(411, "a request must have a Content-Length")
-        if int(size) > LARGEST_BODY:
-            return self._give_up(413, f"a body has at most {LARGEST_BODY} bytes")
+            (host.lower() not in self.server.names, 421, "misdirected", f"this is not {host[:60]}"),
+            (not is_sized, 411, "bad_request", "a request must have a Content-Length"),
+            (
+                is_sized and int(size) > LARGEST_BODY,
+                413,
+                "bad_request",
+                f"a body has at most {LARGEST_BODY} bytes",
+            ),
+        )
+        for is_broken, status, error, message in rules:
+            if is_broken:
+                return self._give_up(status, error, message)
         body = self.rfile.read(int(size))
         if self.server.latency:  # even sleep(0) yields to every other thread
             time.sleep(self.server.latency)
@@ -224,7 +226,7 @@ class _Conversation(BaseHTTPRequestHandler):
         body = render_page(self.server.sandbox).encode()
         return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 
-    def _give_up(self, status: int, message: str, *, error: str = "bad_request") -> None:
+    def _give_up(self, status: int, error: str, message: str) -> None:
         """Reject a request without reading its body, which requires closing the connection."""
         self.close_connection = True
         self._send(json_response(status, {"error": error, "message": message}))

@@ -68,7 +68,6 @@ class Sandbox(httpx.BaseTransport):
     path    a file to keep the workspace in; default: in memory
     token   the first of the API keys that it accepts; `keys` creates others
     faults  the fault script
-    sleep   waits for the delay of a fault
     on_log  called with every request after it is answered; `log` has them all
     """
 
@@ -82,7 +81,6 @@ class Sandbox(httpx.BaseTransport):
         ids: Callable[[str], str] | None = None,
         faults: FaultScript | None = None,
         on_log: Callable[[LoggedRequest], None] | None = None,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.spec = spec or ApiSpec.default()
         self.log: list[LoggedRequest] = []
@@ -90,7 +88,6 @@ class Sandbox(httpx.BaseTransport):
         self.keys = ApiKeys(token)
         self._faults = faults
         self._on_log = on_log
-        self._sleep = sleep
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
@@ -100,7 +97,7 @@ class Sandbox(httpx.BaseTransport):
         status = 0
         try:
             if fault is not None and fault.delay:
-                self._sleep(fault.delay)
+                time.sleep(fault.delay)
             answer = _apply_fault(fault, lambda: self._answer(request, operation, parameters, fault))
             status = answer.status
         finally:

@@ -352,11 +352,11 @@ def _make_private(path: str) -> None:
 
 def _unusable(path: str, reason: str) -> LmsconfError:
     file = Path(path)
-    if not os.access(file.parent, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)):
-        hint = (
-            "The embedded workspace writes to this file and beside it, even to be read. Make the folder writable, or "
-            "name a file elsewhere in `url:` of the workspace."
-        )
-    else:
-        hint = "Name another file in `url:` of the workspace, or reset it with: lmsconf sandbox reset"
-    return LmsconfError(f"{path} cannot be used as a sandbox workspace: {reason}", hint=hint)
+    is_writable = os.access(file.parent, os.W_OK) and (not file.exists() or os.access(file, os.W_OK))
+    return LmsconfError(
+        f"{path} cannot be used as a sandbox workspace: {reason}",
+        hint="Name another file in `url:` of the workspace, or reset it with: lmsconf sandbox reset"
+        if is_writable
+        else "The embedded workspace writes to this file and beside it, even to be read. Make the folder writable, or "
+        "name a file elsewhere in `url:` of the workspace.",
+    )

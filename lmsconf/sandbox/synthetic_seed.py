@@ -108,12 +108,18 @@ def _person(dice: Random, number: int, fields: int) -> Entry:
             answers[name] = dice.sample(choices, dice.randint(1, 3))
         else:
             answers[name] = dice.choice(choices) if choices else f"B-{10_000 + number}"
-    person: Entry = {"email": f"{_plain(first)}.{_plain(last)}.{number + 1}@acme.example"}
-    person |= {"first_name": first, "last_name": last, "answers": answers}
-    if number % 3 == 0:
-        person["language"] = _LANGUAGES[number % len(_LANGUAGES)]
-        person["metadata"] = {"employeeId": f"E-{10_000 + number}"}
-    return person | {flag: True for flag, every, place in _FLAGS if number % every == place}
+    employee: Entry = {
+        "language": _LANGUAGES[number % len(_LANGUAGES)],
+        "metadata": {"employeeId": f"E-{10_000 + number}"},
+    }
+    return {
+        "email": f"{_plain(first)}.{_plain(last)}.{number + 1}@acme.example",
+        "first_name": first,
+        "last_name": last,
+        "answers": answers,
+        **(employee if number % 3 == 0 else {}),
+        **{flag: True for flag, every, place in _FLAGS if number % every == place},
+    }
 
 
 def _group(dice: Random, name: str, emails: list[str]) -> Entry:
@@ -146,10 +152,14 @@ def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> 
 
 def _content(dice: Random, name: str) -> Entry:
     kind, price = dice.choice(_KINDS), dice.choice((0, 0, 0, 490))
-    content: Entry = {"name": name, "type": kind, "description": f"What everybody should know: {name}", "price": price}
-    if kind == "MEETUP":
-        content["occasions"] = [{"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}]
-    return content
+    occasions = [{"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}]
+    return {
+        "name": name,
+        "type": kind,
+        "description": f"What everybody should know: {name}",
+        "price": price,
+        **({"occasions": occasions} if kind == "MEETUP" else {}),
+    }
 
 
 def _audiences(groups: list[Entry], smart_groups: list[Entry], emails: list[str]) -> list[object]:
@@ -163,15 +173,14 @@ def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: li
     per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
     for place, content in enumerate(contents):
         for audience in dice.sample(audiences, per_content + (place < more)):
-            # YAML would write the same object in two places as an anchor and its alias.
-            entry: Entry = {"content": content["name"], "assign_to": [copy(audience)]}
-            if dice.random() < 0.5:
-                entry["mandatory"] = True
-            if dice.random() < 0.3:
-                entry["visible_from"] = f"2026-{dice.randint(1, 12):02}-01T00:00:00Z"
-            if dice.random() < 0.2:
-                entry["visible_until"] = f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"
-            yield entry
+            yield {
+                "content": content["name"],
+                # YAML would write the same object in two places as an anchor and its alias.
+                "assign_to": [copy(audience)],
+                **({"mandatory": True} if dice.random() < 0.5 else {}),
+                **({"visible_from": f"2026-{dice.randint(1, 12):02}-01T00:00:00Z"} if dice.random() < 0.3 else {}),
+                **({"visible_until": f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"} if dice.random() < 0.2 else {}),
+            }
 
 
 def _participations(dice: Random, wanted: int, contents: list[Entry], emails: list[str]) -> Iterator[Entry]:
@@ -181,19 +190,28 @@ def _participations(dice: Random, wanted: int, contents: list[Entry], emails: li
         state = dice.choice(_STATES)
         begun = f"2025-{dice.randint(1, 6):02}-{dice.randint(1, 28):02}T08:00:00Z"
         changed = f"2025-{dice.randint(7, 12):02}-{dice.randint(1, 28):02}T15:30:00Z"
-        entry: Entry = {"user": emails[place // len(courses)], "content": courses[place % len(courses)]}
-        entry |= {"state": state, "enrolled": begun, "updated": changed}
-        if state == "IN_PROGRESS":
-            entry["percentage"] = dice.randint(1, 99)
-        yield entry | {"events": [{"status": "IN_PROGRESS", "at": begun}, {"status": state, "at": changed}]}
+        yield {
+            "user": emails[place // len(courses)],
+            "content": courses[place % len(courses)],
+            "state": state,
+            "enrolled": begun,
+            "updated": changed,
+            **({"percentage": dice.randint(1, 99)} if state == "IN_PROGRESS" else {}),
+            "events": [{"status": "IN_PROGRESS", "at": begun}, {"status": state, "at": changed}],
+        }
 
 
 def _certificate(dice: Random, participation: Entry) -> Entry:
     """The certificate of an approved participation: valid for some years, or expired."""
     issued = str(participation["updated"])
     year = 2025 if participation["state"] == "EXPIRED" else dice.randint(2027, 2029)
-    entry: Entry = {"user": participation["user"], "content": participation["content"], "issued": issued}
-    return entry | {"expires": f"{year}-12-31T23:59:59Z", "notify": True}
+    return {
+        "user": participation["user"],
+        "content": participation["content"],
+        "issued": issued,
+        "expires": f"{year}-12-31T23:59:59Z",
+        "notify": True,
+    }
 
 
 def _names(words: Iterable[str], wanted: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import NoReturn
 
@@ -48,13 +48,10 @@ def defer_interrupts(handler: Handler) -> Iterator[None]:
         except KeyboardInterrupt as cut:
             handler(cut)
 
-    for number in before:
-        signal.signal(number, handle)
-    try:
+    with ExitStack() as handled:
+        for number in before:
+            handled.enter_context(handle_signal(number, handle))
         yield
-    finally:
-        for number, usual in before.items():
-            signal.signal(number, usual)
 
 
 class Interrupts:

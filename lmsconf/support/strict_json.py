@@ -1,9 +1,12 @@
-"""JSON, parsed strictly: what the standard does not allow, and what parsers interpret differently, is refused."""
+"""JSON, parsed strictly: what the standard does not allow, and what parsers interpret differently, is refused; and
+its texts changed at every depth.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from lmsconf.errors import shorten
@@ -45,3 +48,14 @@ def _refuse(text: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
+def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = False) -> Any:
+    """Return a value with every text changed; the keys of mappings, too, if `keys`."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [map_texts(item, change, keys=keys) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {change(key) if keys else key: map_texts(item, change, keys=keys) for key, item in value.items()}

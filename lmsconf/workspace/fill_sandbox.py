@@ -155,7 +155,7 @@ class SnapshotLoader(EntryLoader):
     """A workspace that is being filled from a snapshot, whose rows refer to each other by id."""
 
     def __init__(self, context: RequestContext, snapshot: Snapshot, *, keeps_unlisted: bool) -> None:
-        super().__init__(context, {})
+        super().__init__(context)
         self._snapshot = snapshot
         self._keeps_unlisted = keeps_unlisted
         self._ids: defaultdict[str, set[str]] = defaultdict(set)

@@ -27,6 +27,7 @@ from lmsconf.api.spec.operations import (
     with_wire_names,
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.model.names import grouped
 
 _COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -56,17 +57,30 @@ def _dialect(
 
 def _problem(description: ApiDescription, key: str, value: object) -> Problem | None:
     """Return the problem of one override, if any."""
-    if key in description.behaviours:
-        return _behaviour_problem(key, value, description.behaviours[key])
-    if key in description.names:
-        if not isinstance(value, str) or not value.strip():
-            return _not_text(key, value)
-        return _header_problem(key, value) if key in description.headers else None
-    return Problem(
-        code="dialect/unknown-key",
-        message=f"dialect has no key {key!r}",
-        hint=_nearest(key, [*description.behaviours, *description.names]),
+    behaviour = description.behaviours.get(key, {})
+    if not behaviour and key not in description.names:
+        return Problem(
+            code="dialect/unknown-key",
+            message=f"dialect has no key {key!r}",
+            hint=_nearest(key, [*description.behaviours, *description.names]),
+        )
+    allowed, is_count = cast("list[str] | None", behaviour.get("values")), behaviour.get("type") == "integer"
+    is_text = isinstance(value, str) and bool(value if behaviour else value.strip())
+    is_header = _HEADER.fullmatch(str(value)) is not None and str(value).lower() not in _TAKEN
+    quoted = "" if value in ("", None) else f', such as "{value}"'
+    rules = (
+        (is_count and not _is_count(value), "It is a whole number from 1."),
+        (allowed is not None and value not in allowed, f"It is one of {', '.join(allowed or ())}."),
+        (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
+        (
+            key in description.headers and not is_header,
+            "It is a header of its own: letters, digits and hyphens.",
+        ),
     )
+    hint = next((hint for is_wrong, hint in rules if is_wrong), None)
+    if hint is None:
+        return None
+    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
 
 
 def _clashes(
@@ -90,31 +104,14 @@ def _clashes(
 @cache
 def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
     """Map each dialect key of a property to the objects that have it: property → its dialect key, or ''."""
-    found: dict[str, list[Mapping[str, str]]] = {}
-    for operation in load_api_description().operations.values():
-        for schema in (operation.body, operation.success):
-            for properties in nested_properties(schema or {}):
-                keys = {name: dialect_key_of(part) for name, part in properties.items()}
-                for key in filter(None, keys.values()):
-                    found.setdefault(key, []).append(keys)
-    return found
-
-
-def _behaviour_problem(key: str, value: object, schema: Mapping[str, object]) -> Problem | None:
-    """Return the problem of a behaviour's value: not one of those allowed, not an integer from 1, not a string."""
-    if schema.get("type") == "integer":
-        return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
-    allowed = cast("list[str] | None", schema["values"])
-    if allowed is None:
-        return None if isinstance(value, str) and value else _not_text(key, value)
-    return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")
-
-
-def _header_problem(key: str, value: str) -> Problem | None:
-    """Return the problem of a header name: not a valid name, or a reserved one."""
-    if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
-        return None
-    return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
+    objects = [
+        {name: dialect_key_of(part) for name, part in properties.items()}
+        for operation in load_api_description().operations.values()
+        for schema in (operation.body, operation.success)
+        for properties in nested_properties(schema or {})
+    ]
+    known = {key for keys in objects for key in keys.values() if key}
+    return {key: [keys for keys in objects if key in keys.values()] for key in known}
 
 
 def _is_count(value: object) -> bool:
@@ -122,15 +119,6 @@ def _is_count(value: object) -> bool:
     if isinstance(value, str):
         return _COUNT.fullmatch(value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _bad_value(key: str, value: object, hint: str) -> Problem:
-    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
-
-
-def _not_text(key: str, value: object) -> Problem:
-    quoted = "" if value in ("", None) else f', such as "{value}"'
-    return _bad_value(key, value, f"It is a text that is not empty{quoted}.")
 
 
 def _nearest(key: str, known: list[str]) -> str:
@@ -211,7 +199,8 @@ class ApiSpec:
 @cache
 def _routes() -> list[tuple[re.Pattern[str], dict[str, str]]]:
     """Return (pattern of a path, method → operation id), fixed segments first: a brace sorts after letters."""
-    paths: dict[str, dict[str, str]] = {}
-    for operation in load_api_description().operations.values():
-        paths.setdefault(operation.path, {})[operation.method] = operation.id
-    return [(re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]
+    by_path = grouped(load_api_description().operations.values(), lambda operation: operation.path)
+    return [
+        (re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), {one.method: one.id for one in same})
+        for path, same in sorted(by_path.items())
+    ]

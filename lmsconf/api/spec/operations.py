@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 from urllib.parse import quote
@@ -76,18 +76,16 @@ def dialect_key_of(part: Schema) -> str:
 
 def rename_properties(schema: Schema, wire_names: Mapping[str, str]) -> Schema:
     """Return the schema with wire names for its properties; other keywords are kept. wire_names: by dialect key."""
-    changed = dict(schema)
-    if "properties" in schema:
-        held = cast("Mapping[str, Schema]", schema["properties"])
-        new_names = {name: wire_names.get(dialect_key_of(part), name) for name, part in held.items()}
-        changed["properties"] = {new_names[name]: rename_properties(part, wire_names) for name, part in held.items()}
-        if "required" in schema:
-            changed["required"] = [new_names[name] for name in cast("list[str]", schema["required"])]
-    if "items" in schema:
-        changed["items"] = rename_properties(cast("Schema", schema["items"]), wire_names)
-    if "allOf" in schema:
-        changed["allOf"] = [rename_properties(one, wire_names) for one in cast("list[Schema]", schema["allOf"])]
-    return changed
+    held = _properties(schema)
+    new_names = {name: wire_names.get(dialect_key_of(part), name) for name, part in held.items()}
+    renamed = partial(rename_properties, wire_names=wire_names)
+    changed: dict[str, object] = {
+        "properties": {new_names[name]: renamed(part) for name, part in held.items()},
+        "required": [new_names.get(name, name) for name in cast("list[str]", schema.get("required", []))],
+        "items": renamed(cast("Schema", schema["items"])) if "items" in schema else None,
+        "allOf": [*map(renamed, cast("list[Schema]", schema.get("allOf", [])))],
+    }
+    return {key: changed.get(key, value) for key, value in schema.items()}
 
 
 def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
@@ -254,12 +252,14 @@ def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operatio
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
-    """Yield the operations of the document, in its order."""
+    """Return the operations of the document, in its order."""
     refs: dict[str, object] = {}
-    for path, ops in document["paths"].items():
-        for method in _METHODS:
-            if method in ops:
-                yield _operation(path, method.upper(), cast("Schema", _resolved(ops[method], document, refs)))
+    return (
+        _operation(path, method.upper(), cast("Schema", _resolved(operations[method], document, refs)))
+        for path, operations in document["paths"].items()
+        for method in _METHODS
+        if method in operations
+    )
 
 
 def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:

@@ -136,18 +136,9 @@ def encode_cleared_time(behaviour: Behaviour, name: str) -> dict[str, str | None
 
 def _cleared(clearing: str, field_type: str, form: str) -> object:
     """Return the value that clears an answer. form: how an answer to such a field is written otherwise."""
-    match clearing:
-        case "omit":
-            return _LEFT_OUT
-        case "null":
-            return None
-        case "list":
-            return []
-        case "object":
-            return _empty_object(field_type, form)
-        case "object-null":
-            return dict.fromkeys(_empty_object(field_type, form))
-    return [] if form in _LISTS else ""
+    empty = _empty_object(field_type, form)
+    cleared = {"omit": _LEFT_OUT, "null": None, "list": [], "object": empty, "object-null": dict.fromkeys(empty)}
+    return cleared.get(clearing, [] if form in _LISTS else "")
 
 
 def _empty_object(field_type: str, form: str) -> dict[str, object]:

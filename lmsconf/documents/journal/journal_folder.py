@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 from urllib.parse import quote
 
 from lmsconf.documents.document import escape_invisible
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.files import os_errors_as
+from lmsconf.support.files import open_nonblocking, os_errors_as
 
 _LONGEST = 100
 """Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
@@ -122,25 +122,19 @@ def journals(root: Path, url: str | None = None) -> Iterator[Path]:
             yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 
-def open_journal(path: Path) -> BinaryIO:
-    """Open a journal to read it. Raises OSError for a symbolic link, a pipe or a device, which may never end.
-
-    A branch can add any of the first to `.lmsconf`, and lmsconf writes none of them.
-    """
-    if path.is_symlink():
-        raise OSError(None, _LINK, str(path))
-    # O_NONBLOCK: opening a named pipe would block until it has a writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(None, "it is not a file", str(path))
-    return os.fdopen(descriptor, "rb")
-
-
 def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
-    """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint."""
-    with os_errors_as(f"{path} cannot be read", hint), open_journal(path) as file:
-        return file.readline() if first_line else file.read()
+    """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint.
+
+    Also for a symbolic link, a pipe or a device, which may never end: a branch can add any of the first to `.lmsconf`,
+    and lmsconf writes none of them.
+    """
+    with os_errors_as(f"{path} cannot be read", hint):
+        if path.is_symlink():
+            raise OSError(None, _LINK, str(path))
+        with open_nonblocking(path, os.O_NOFOLLOW) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(None, "it is not a file", str(path))
+            return file.readline() if first_line else file.read()
 
 
 def open_private_file(path: Path, *flags: int) -> int:

@@ -253,26 +253,31 @@ def kept_plan(run: RecordedRun) -> Plan:
 
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
+    why = "Only runs of lmsconf from this version on keep what was before."
     recorded = None if run.opening is None else run.opening.pre_image_sha256
-    why = "Only runs of lmsconf from this version on keep what was before." if recorded is None else _why_no_plan(run)
     return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded, why))
 
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    recorded = None if run.opening is None else run.opening.plan_sha256
-    return _verified(run, PLAN, "plan", recorded, _why_no_plan(run))
+    if run.opening is None:
+        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
+    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
+    why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
     recorded = None if run.ending is None else run.ending.report_sha256
-    return _verified(run, REPORT, "report", recorded, _why_no_report(run))
+    return _verified(run, REPORT, "report", recorded, f"{why} Its journal lists every call: lmsconf runs RUN")
 
 
-def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_missing: str) -> str:
-    """Return the text of a kept file if its SHA-256 is the recorded one."""
+def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
+    """Return the text of a kept file if its SHA-256 is the recorded one. why_not_recorded: a hint, if there is none."""
     path = None if run.journal is None else kept_path(run.journal, part)
+    deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
+    why_missing = why_not_recorded if recorded is None else deleted
     if path is None or not path.exists():
         raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
     text = read_text(path, regular=True)
@@ -284,22 +289,6 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
             hint="It was changed or replaced since. Restore both from a backup.",
         )
     return text
-
-
-def _why_no_plan(run: RecordedRun) -> str:
-    if run.opening is None:
-        return "The first line of its journal cannot be read."
-    if run.opening.plan_sha256 is None:
-        return f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return "It was deleted from .lmsconf/runs. Restore it from a backup."
-
-
-def _why_no_report(run: RecordedRun) -> str:
-    if run.ending is None:
-        return "The run was cut short before its end. Its journal lists every call: lmsconf runs RUN"
-    if run.ending.report_sha256 is None:
-        return "It was not written when the run ended. Its journal lists every call: lmsconf runs RUN"
-    return "It was deleted from .lmsconf/runs. Restore it from a backup."
 
 
 class Retention(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -71,7 +72,7 @@ class JournalFailed(LmsconfError):
     code = "journal/failed"
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """Records one run. A context manager; its methods are thread-safe."""
 
     def __init__(self, path: Path, plan_digest: str, descriptor: int, clock: Clock, sync: Sync) -> None:
@@ -156,9 +157,6 @@ class Journal:
                         severity=Severity.WARNING,
                     )
                 )
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)

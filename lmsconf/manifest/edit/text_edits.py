@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, cast
 from msgspec import Struct
 
 from lmsconf.manifest.edit.tree_builder import Node, part_span
-from lmsconf.manifest.nodes import map_texts, resolve_scalar
+from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import CONTROLS
+from lmsconf.support.strict_json import map_texts
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""
@@ -188,12 +189,12 @@ class TextBuffer:
 
 def unescape_variables(raw: Json) -> Json:
     """Unescape `$$(` in raw manifest values."""
-    return map_texts(raw, lambda text: text.replace("$$(", "$("))
+    return cast(Json, map_texts(raw, lambda text: text.replace("$$(", "$(")))
 
 
 def escape_variables(value: Json) -> Json:
     """Escape `$(`, the start of a variable, in a value."""
-    return map_texts(value, lambda text: text.replace("$(", "$$("))
+    return cast(Json, map_texts(value, lambda text: text.replace("$(", "$$(")))
 
 
 def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:

@@ -84,8 +84,7 @@ class YamlEditor:
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for node in self.nodes if node.is_changed)
-            message = "this cannot be edited in place: its meaning would change"
-            raise refused_edit(message, first.where)
+            raise refused_edit("this cannot be edited in place: its meaning would change", first.where)
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -221,12 +220,18 @@ def require_literal(node: Node | None, parent: Node) -> Node:
     """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
         raise refused_edit("what differs is not written out here", parent.where, ELSEWHERE)
-    if node.kind == "alias":
-        hint = "Replace the alias by its value, and run it again."
-        raise refused_edit("this comes from an alias", node.where, hint)
-    if "$(" in node.text.replace("$$(", ""):
-        hint = "Change the variable, or replace it by its value, and run it again."
-        raise refused_edit(f"this comes from a variable: {node.text}", node.where, hint)
+    has_variable = "$(" in node.text.replace("$$(", "")
+    origins = (
+        (node.kind == "alias", "an alias", "Replace the alias by its value, and run it again."),
+        (
+            has_variable,
+            f"a variable: {node.text}",
+            "Change the variable, or replace it by its value, and run it again.",
+        ),
+    )
+    for is_so, origin, hint in origins:
+        if is_so:
+            raise refused_edit(f"this comes from {origin}", node.where, hint)
     return node
 
 

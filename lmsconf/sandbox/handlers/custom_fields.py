@@ -224,13 +224,10 @@ def _is_empty(value: Json) -> bool:
 
 def _cleared(clearing: str, form: object, object_form: object) -> Json:
     """The value that clears an answer, which is otherwise written in that form. object_form: that of an object."""
-    if clearing.startswith("object"):
-        [(key, inner)] = cast("Mapping[str, object]", form if isinstance(form, Mapping) else object_form).items()
-        empty: Json = [] if isinstance(inner, list) else ""
-        return {key: None if clearing == "object-null" else empty}
-    if clearing == "null":
-        return None
-    return [] if clearing == "list" or isinstance(form, list) else ""
+    [(key, inner)] = cast("Mapping[str, object]", form if isinstance(form, Mapping) else object_form).items()
+    empty: Json = [] if isinstance(inner, list) else ""
+    cleared: dict[str, Json] = {"object": {key: empty}, "object-null": {key: None}, "null": None, "list": []}
+    return cleared.get(clearing, [] if isinstance(form, list) else "")
 
 
 def _texts(value: object, form: object) -> Iterator[str]:

@@ -203,24 +203,15 @@ _STORE_ORDER: Final = Sql(
 _SWITCH: Final = "disablePayment"
 
 
-def set_order_details(context: RequestContext) -> Json:
-    """Replace the order details, except for the flag that disables payment."""
-    stored = _stored_details(context)
-    return _store_details(context, {**context.body, **({_SWITCH: stored[_SWITCH]} if _SWITCH in stored else {})})
+def store_order_details(context: RequestContext, *, replaces: bool) -> Json:
+    """Store the order details of the body in place of those stored, but keep the flag that disables payment.
 
-
-def disable_payment(context: RequestContext) -> Json:
-    """Set the flag that disables payment."""
-    return _store_details(context, {**_stored_details(context), **context.body})
-
-
-def _stored_details(context: RequestContext) -> Entry:
+    replaces: whether the others are dropped, which the body does not name.
+    """
     found = context.repository.column("SELECT details FROM orders WHERE person = :userId")
-    return cast(Entry, json.loads(found[0])) if found else {}
-
-
-def _store_details(context: RequestContext, details: Entry) -> Json:
-    context.values["details"] = json.dumps(details)
+    stored = cast(Entry, json.loads(found[0])) if found else {}
+    kept = {name: value for name, value in stored.items() if name == _SWITCH or not replaces}
+    context.values["details"] = json.dumps({**kept, **context.body})
     return _STORE_ORDER(context)
 
 
@@ -268,6 +259,6 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         "ELSE :metadata END"
     ),
     "users.order-details": Sql(answer=_SHOW_ORDER),
-    "users.set-order-details": set_order_details,
-    "users.disable-payment": disable_payment,
+    "users.set-order-details": partial(store_order_details, replaces=True),
+    "users.disable-payment": partial(store_order_details, replaces=False),
 }
