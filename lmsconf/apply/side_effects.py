@@ -52,6 +52,8 @@ _COMPARED: Final = frozenset(
 def sort_of_call(call: Call) -> str | None:
     """Return the sort of a call that may change more of people than the plan says: what it does, and its direction."""
     verb, ending = call.operation.rpartition(".")[2], call.path.rpartition("/")[2]
+    if call.operation == "smart-groups.create" and call.people:
+        verb = "add-managers"
     if verb not in _COMPARED:
         return None
     return f"{verb}/{ending}" if call.operation.startswith("user-access.") else verb

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lmsconf.model.guards import Policy
     from lmsconf.model.plan import Plan
     from lmsconf.model.snapshot import Snapshot
+    from lmsconf.project.settings import Settings
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -172,10 +173,7 @@ def plan(
             made = (_rehearsed if rehearses else _planned)(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    # One that undoes a run is applied from its file.
-    file = None if undone is None else out or Path("undo.json")
-    chosen = made.selection
-    made = replace(made, command=apply_command_line(settings, chosen.only, chosen.excluded, additive, file))
+    made = replace(made, command=_command(settings, made, out, additive=additive))
     events.record(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
@@ -183,6 +181,12 @@ def plan(
         _write_people(people, made)
     output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
+
+
+def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool) -> str:
+    """Return the command line that applies a plan; one that undoes a run is applied from its file."""
+    file = None if plan.undo_of is None else out or Path("undo.json")
+    return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
 def _refuse_options(
