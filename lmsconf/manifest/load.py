@@ -38,6 +38,7 @@ from lmsconf.manifest.schema_check import (
     ABSENT,
     SchemaFinding,
     Section,
+    entry_from_short_form,
     entry_lists,
     has_sections,
     new_findings,
@@ -282,8 +283,8 @@ class _Loading(Struct):
                     yield from self._rows(entry, tables)
                 elif isinstance(entry.body, Map):
                     yield entry
-                else:  # a plain text, which stands for a mapping with the name alone
-                    yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
+                else:
+                    yield entry.of(entry_from_short_form(section.kind.name_key, entry.body, items, at))
 
     def _merged(self, entry: Entry) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""

@@ -422,3 +422,8 @@ def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
             yield (key,), items
         elif key == ABSENT and isinstance(items, Map):
             yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+
+
+def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
+    """Return the mapping that a plain string abbreviates."""
+    return Map(items.source, {key: name}, [at, at])

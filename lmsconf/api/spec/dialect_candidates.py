@@ -131,6 +131,22 @@ def _names_several(call: _Call) -> bool:
     return isinstance(people, list) and len(people) > 1
 
 
+def _has_one_of(names: Sequence[str], call: _Call) -> bool:
+    return any(call.body.get(name) for name in names)
+
+
+def _clears_description(call: _Call) -> bool:
+    return "description" in call.body and not call.body["description"]
+
+
+def _is_for_everyone(call: _Call) -> bool:
+    return call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID)
+
+
+def _has_seconds(call: _Call) -> bool:
+    return any(parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name))
+
+
 def _clears_time(call: _Call) -> bool:
     if call.spec.behaviour(CLEAR_TIME) == "omit":
         return any(name not in call.body for name in WINDOW)
@@ -145,13 +161,11 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     BATCH: _names_several,
-    WHO_CAN_MANAGE: lambda call: any(map(call.body.get, ("userIds", "managers", "managerIds"))),
-    CLEAR_DESCRIPTION: lambda call: "description" in call.body and not call.body["description"],
-    EVERYONE_ID: lambda call: call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID),
-    TIME_FORMAT: lambda call: any(map(call.body.get, WINDOW)),
-    "content-targets.time-precision": lambda call: any(
-        parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name)
-    ),
+    WHO_CAN_MANAGE: partial(_has_one_of, ("userIds", "managers", "managerIds")),
+    CLEAR_DESCRIPTION: _clears_description,
+    EVERYONE_ID: _is_for_everyone,
+    TIME_FORMAT: partial(_has_one_of, WINDOW),
+    "content-targets.time-precision": _has_seconds,
     CLEAR_TIME: _clears_time,
     MANAGED_GROUPS: lambda call: call.path.endswith("/false"),
     # What a call does with what it finds: nothing rests on it where there is nothing yet.
