@@ -58,6 +58,11 @@ def skipped_verification(reason: str) -> VerificationResult:
     return VerificationResult(verified=VerifiedScope(reason=reason), converged=None)
 
 
+def _unverified(error: LmsconfError) -> VerificationResult:
+    """Return the result where the workspace cannot be read."""
+    return replace(skipped_verification(error.message), problems=error.problems)
+
+
 def verify_by_replanning(
     plan: Plan,
     run: RunResult,
@@ -99,12 +104,12 @@ def verify_by_replanning(
             unreadable = refused
             continue
         except LmsconfError as error:
-            return replace(skipped_verification(error.message), problems=error.problems)
+            return _unverified(error)
         unreadable = None
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
     if unreadable is not None:
-        return replace(skipped_verification(unreadable.message), problems=unreadable.problems)
+        return _unverified(unreadable)
     residue = (*changes, *seen.residue)
     return replace(seen, converged=not (residue or seen.problems), residue=residue)
 

@@ -314,7 +314,7 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
+        before, sent = self._snapshot.listings, self._as_sent(calls)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
         with self._client.speaking({**self._base, **values}):
@@ -342,6 +342,10 @@ class ValueSearch:
         self._snapshot = self._read()
         now = self._reached(spec, None)
         return None if now is None else now.left
+
+    def _as_sent(self, calls: list[Call]) -> str:
+        """Return a text that is the same for calls that are sent alike."""
+        return repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
 
     def _sendable(self, plan: Plan) -> list[Call]:
         """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""

@@ -159,10 +159,15 @@ class ComparedAccess:
             held += [right for right in RIGHTS if person.get(right)]
             held += ["archived"] if person.get("archivedAt") else []
             held += map(str, cast("list[Json]", person.get("applicationIds") or []))
-            for key, role in (("memberOfGroups", "member"), ("managerOfGroups", "manager")):
-                groups = object_list(person, key) if person.get(key) else []
-                held += [f"{role} of {normalize_name(str(group.get('name')))}" for group in groups]
+            held += (f"member of {name}" for name in _group_names(person, "memberOfGroups"))
+            held += (f"manager of {name}" for name in _group_names(person, "managerOfGroups"))
         return frozenset(held)
+
+
+def _group_names(person: Mapping[str, Json], key: str) -> Iterator[str]:
+    """Yield the names of the groups that somebody is in, or manages."""
+    groups = object_list(person, key) if person.get(key) else []
+    return (normalize_name(str(group.get("name"))) for group in groups)
 
 
 def _planned(change: Change, email: str) -> Iterator[str]:

@@ -347,7 +347,7 @@ class FirstCalls:
             refusal = failed.message if refused else None
             found = search.find(keys, refusal, as_assumed=as_assumed)
             answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
-            forms = {form for key in answered if not client.spec.is_known(form := CLEARING[key])}
+            forms = _unknown_forms(client, answered)
             if forms and not search.is_enough:
                 # An object that clears an answer has the form of one that gives it.
                 again = search.find(answered | forms, refusal)
@@ -428,6 +428,11 @@ class FirstCalls:
         if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
+
+
+def _unknown_forms(client: Client, clearing: frozenset[str]) -> frozenset[str]:
+    """Return the keys of the forms in which answers are given that calls clear, where the project does not say it."""
+    return frozenset(form for key in clearing if not client.spec.is_known(form := CLEARING[key]))
 
 
 def _adds_to_others(change: Change) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,7 +135,6 @@ def plan(
     from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.files import write_atomically
-    from lmsconf.workspace.project_manifests import load_base
     from lmsconf.workspace.reader import add_snapshot_notices
 
     trusted = trusted_parts(trust_project, base)
@@ -169,7 +168,7 @@ def plan(
             made = _undone(workspace, policy, undone, events)
         else:
             manifests = load_valid_manifests(settings, events)
-            against = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
+            against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
             made = (_rehearsed if rehearses else _planned)(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
@@ -181,6 +180,14 @@ def plan(
         _write_people(people, made)
     output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
+
+
+def _loaded_base(
+    name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
+) -> BaseManifests:
+    from lmsconf.workspace.project_manifests import load_base
+
+    return load_base(name, settings, policy, context.environ, trusted=trusted)
 
 
 def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool) -> str:

@@ -292,7 +292,7 @@ def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group:
     for _ in range(2):
         lag, value = client.lag, client.first_working_value(key, adds)
         _take_out(client, key, group, person)
-        scratch.wait_for(lambda: person not in _people(client, key, group), WriteResult(True))
+        scratch.wait_for(lambda: not _is_listed(client, key, group, person), WriteResult(True))
         if client.lag == lag if value is None else adds(value):
             break
     _take_out(client, key, group, person)
@@ -348,16 +348,20 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
     client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
-    return person in _people(client, key, group)
+    return _is_listed(client, key, group, person)
 
 
 def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
-    if person in _people(client, key, group):
+    if _is_listed(client, key, group, person):
         client.send(_LISTS[key][2], path={**_path(key, group), "userId": person})
 
 
 def _path(key: str, group: str) -> dict[str, str]:
     return {SMART_GROUPS.id if key == SMART_GROUPS.id else "groupId": group}
+
+
+def _is_listed(client: TrialClient, key: str, group: str, person: str) -> bool:
+    return person in _people(client, key, group)
 
 
 def _people(client: TrialClient, key: str, group: str) -> list[str]:

@@ -181,9 +181,14 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
     if not any(row.get("archivedAt") for row in rows.rows):
         emails = {one.address.name for one in entries if "archived" in one.spec.declared_keys} - _emails(rows.rows)
         for email in sorted(emails):
-            found = reading.api.rows(EXTENDED_INFO, query={"filter": email}).rows
-            ids |= {RemoteId(str(row["userId"])) for row in found if email in _emails([row])}
+            ids |= _ids_by_email(reading, email)
     yield from _people(reading, sorted(ids - {str(row["userId"]) for row in rows.rows}), keep)
+
+
+def _ids_by_email(reading: ReadContext, email: str) -> set[RemoteId]:
+    """Return the ids that the extended listing has for an e-mail. The matching of the filter is not documented."""
+    found = reading.api.rows(EXTENDED_INFO, query={"filter": email}).rows
+    return {RemoteId(str(row["userId"])) for row in found if email in _emails([row])}
 
 
 def _people(reading: ReadContext, ids: Iterable[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
