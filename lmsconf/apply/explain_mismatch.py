@@ -30,6 +30,7 @@ from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
+from lmsconf.model.time_formats import cut_time
 
 
 def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
@@ -79,6 +80,14 @@ class _Explanation(Struct, frozen=True):
     values: Mapping[str, str] = {}
     keys: tuple[str, ...] = ()
     why: str = ""
+
+
+_PRECISIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "visible_from": ("hour", "day"),
+    "visible_until": ("hour", "day"),
+    "custom_archive_date": ("minute", "hour", "day"),
+}
+"""Key → how a service may cut its time. Minutes of a window are tried as a value of their key."""
 
 
 class _Left(Struct, frozen=True):
@@ -167,6 +176,8 @@ def _explained(left: _Left) -> _Explanation:
         return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not left.field.after:
         return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
+    if path == "custom_archive_date" and (precision := precision_of(left.field)):
+        return _cut(precision)
     keys = {
         "users.create": _CREATED.get(path),
         "users.set-custom-archived-date": "users.set-custom-archived-date.date"
@@ -210,9 +221,15 @@ def _of_answer(left: _Left) -> _Explanation:
     return _Explanation(keys=tuple(of(type) for type in types))
 
 
+def _cut(precision: str) -> _Explanation:
+    return _Explanation(why=f"the service cuts it to the {precision}: declare the time that it keeps")
+
+
 def _of_target(left: _Left) -> _Explanation:
     """A value of an assignment."""
     path, live, wanted = left.field.path, left.field.before, left.field.after
+    if precision := precision_of(left.field):
+        return _cut(precision)
     if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
@@ -226,6 +243,14 @@ def _of_target(left: _Left) -> _Explanation:
     if abs(_instant(live) - _instant(wanted)) < timedelta(minutes=1) and not _instant(live).second:
         return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")
     return _Explanation(keys=(TIME_FORMAT,))
+
+
+def precision_of(field: FieldChange) -> str | None:
+    """Return how a live time is the declared one, cut: `hour`, `day`; None if it is another one, or no time."""
+    if field.path not in _PRECISIONS or not field.before or not field.after:
+        return None
+    live, wanted = _instant(field.before), _instant(field.after)
+    return next((one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted), None)
 
 
 def _instant(value: Json) -> datetime:

@@ -36,14 +36,14 @@ from lmsconf.apply.check_first_changes import (
     key_of_list,
     named_people,
 )
-from lmsconf.apply.explain_mismatch import dialect_lines
+from lmsconf.apply.explain_mismatch import dialect_lines, precision_of
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.model.address import Address
+from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import members
 from lmsconf.model.names import normalize_name
@@ -110,8 +110,12 @@ class FirstCalls:
         """
         keys = self._keys.get(call.id, frozenset())
         # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
-        # people in a list until one to an empty list has shown what adding does.
-        waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
+        # people in a list until one to an empty list has shown what adding does. What concerns everyone waits, too.
+        waits = (
+            self._followed.get(call.id)
+            or (ADD_MODE in keys & self._untried and call.address in self._to_others)
+            or (keys & self._untried and call.address.name.endswith(f" -> {EVERYBODY}"))
+        )
         return 2 * len(keys) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
     def is_serial(self, call: Call) -> bool:
@@ -317,10 +321,11 @@ class FirstCalls:
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        # What the service sets by itself is told once the run is over: no other value of a key explains it.
+        # What the service sets by itself, or cuts, is told once the run is over: no other value of a key explains it.
         fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
         is_set = fields and all(one.before and one.after is None for one in fields)
-        if left and not (is_set and sent.call.address in self._created):
+        is_known = (is_set and sent.call.address in self._created) or (fields and all(map(precision_of, fields)))
+        if left and not is_known:
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(

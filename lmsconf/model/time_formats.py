@@ -21,6 +21,14 @@ _TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds", "iso-local": "s
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+_KEPT: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+
+
+def cut_time(moment: datetime, precision: str) -> datetime:
+    """Return a time cut to the `minute`, the `hour` or the `day` before it, which begins at midnight UTC."""
+    return moment - (moment - _EPOCH) % _KEPT[precision]
+
+
 def format_utc(at: datetime, timespec: str = "seconds") -> str:
     """Format as ISO 8601 in UTC, with a Z: `2026-03-01T08:00:00Z`. timespec: as for `datetime.isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

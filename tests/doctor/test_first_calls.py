@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -690,6 +691,31 @@ content_targets:
     assert "content-targets.create.startTime: start" in out, out + clinic.err
     assert "time-precision" not in out
     assert "content-targets.time-format: iso" in out
+
+
+class Cuts(Sandbox):
+    """Keeps times to the hour before."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        return super().answer(method, path, query, headers, re.sub(rb"(T..):..:..", rb"\1:00:00", body))
+
+
+def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -> None:
+    """Each call is sent once, and no other name or form is tried; the run says what the service keeps."""
+    content = {"content": [{"name": "GDPR basics"}, {"name": "Fire safety"}]}
+    clinic = open_clinic({"content-targets.time-format": "iso"}, {**MORE, **content}, made=Cuts)
+    target = "assign_to: [{{group: Coaches, visible_from: '2026-12-05T10:30:00Z', visible_until: '{}'}}]"
+    first = target.format("2027-06-30T09:59:59Z")
+    declare(clinic, f"content_targets: [{{content: Fire safety, {first}}}, {{content: GDPR basics, {first}}}]\n")
+    for _ in range(2):
+        clinic.service.log.clear()
+        code, out = clinic.run("apply", "--auto-approve")
+        told = out + clinic.err
+        assert code == 6, told
+        assert "visible_from is" in told
+        assert "the service cuts it to the hour: declare the time that it keeps" in told
+        assert "Right for this service" not in told
+        assert len([one for one in clinic.service.log if one.method == "POST" and one.path == "/content/targets"]) == 2
 
 
 class PassesOver(Sandbox):
