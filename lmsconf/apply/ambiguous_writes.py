@@ -74,6 +74,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     patience  how long it may take after a response was received
     again     called before a call is retried; raises LmsconfError when it must not be
     stop_waiting     once set, all waiting ends and unresolved calls stay unresolved
+    lags      seconds after which calls have shown that did not show at once
     """
 
     look: Look
@@ -82,6 +83,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     timing: WaitClock
     again: Begin
     stop_waiting: Event = field(default_factory=Event)
+    lags: list[float] = field(default_factory=list)
 
     def resolve(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """Return the response of the call; None if it is found to be carried out. `send` retries it.
@@ -124,8 +126,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
         Raises WrongAssumption if the call has made a second one beside it.
         """
-        fresh: Plan | None = None
-        for _ in self.poll_visibility():
+        fresh, begun = None, self.timing.now()
+        for waits, _ in enumerate(self.poll_visibility()):
             try:
                 fresh = self.look(sent.call.address)
             except LmsconfError as error:
@@ -135,6 +137,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                     raise WrongAssumption(message, values={ON_EXISTING: "recreate"}) from error
                 continue
             if not is_left(fresh, sent, ids):
+                if waits:
+                    self.lags.append(self.timing.now() - begun)
                 break
         return fresh
 
@@ -142,12 +146,24 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)
 
-    def poll(self, read: Callable[[], Seen], is_enough: Callable[[Seen], bool], *, is_lost: bool = False) -> Seen:
+    @property
+    def usual_lag(self) -> float:
+        """Twice the longest time, in seconds, that a call took to show; 0 where all have shown at once."""
+        return 2 * max(self.lags, default=0.0)
+
+    def poll(
+        self,
+        read: Callable[[], Seen],
+        is_enough: Callable[[Seen], bool],
+        *,
+        is_lost: bool = False,
+        seconds: float | None = None,
+    ) -> Seen:
         """Read until what is read is enough, or the time is over; return what was read last.
 
-        is_lost: the write has no response, so the time is that in which it may still arrive.
+        is_lost: the write has no response, so the time is that in which it may still arrive. seconds: another time.
         """
-        for _ in self._poll_times(self.seconds if is_lost else self.patience):
+        for _ in self._poll_times(seconds or (self.seconds if is_lost else self.patience)):
             seen = read()
             if is_enough(seen):
                 break

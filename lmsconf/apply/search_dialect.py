@@ -314,7 +314,7 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent = self._snapshot.listings, self._as_sent(calls)
+        before, sent, was = self._snapshot.listings, self._as_sent(calls), self._reached(spec, None)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
         with self._client.speaking({**self._base, **values}):
@@ -325,6 +325,9 @@ class ValueSearch:
             if self._snapshot.listings == before:
                 # Values of other keys may give the same calls: they would change nothing, either.
                 self._idle[sent] = refusal
+        if calls and refusal is None and (lag := self._resolver.usual_lag):
+            # What shows late would be taken for the effect of the values that are tried next.
+            self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), seconds=lag)
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
             if len(self._accepted) <= _WAITS:
@@ -397,6 +400,11 @@ class ValueSearch:
         # A value that is there, and differs, is nearer than none.
         fields = (1 if field.before else 2 for one in changes for field in one.fields)
         return _Reached(refusal, _WHOLE if any(one.action is Action.CREATE for one in changes) else 1 + sum(fields))
+
+
+def _is_nearer(was: _Reached | None, left: int | None) -> bool:
+    """Whether fewer differences are left than were."""
+    return left is not None and (was is None or left < was.left)
 
 
 def _without(names: frozenset[str], body: object) -> object:

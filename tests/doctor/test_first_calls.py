@@ -814,6 +814,43 @@ def test_a_name_that_nobody_guesses_is_told_beside_those_that_were_found(open_cl
     assert of_fire_safety(clinic)[:2] == (1, start)
 
 
+class ShowsTargetsLate(PassesOver):
+    """Shows the assignments of a content as they were, for some requests after each change."""
+
+    late = 0
+    before: SandboxResponse
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path != "/content/targets":
+            return super().answer(method, path, query, headers, body)
+        if method == "GET":
+            self.late = max(0, self.late - 1)
+            said = super().answer(method, path, query, headers, body)
+            return self.before if self.late and f"contentId={self.changed}" == query else said
+        if not self.late:
+            self.changed = json.loads(body)["contentId"]
+            self.before = super().answer("GET", path, f"contentId={self.changed}", headers, b"")
+        self.late = 4
+        return super().answer(method, path, query, headers, body)
+
+
+def test_a_name_whose_effect_shows_late_is_not_taken_for_the_next_one(open_clinic: Open) -> None:
+    """What shows late once in a run is waited for after each name that is tried."""
+    clinic = open_clinic({_FINISH: "finishDate"}, MORE, made=ShowsTargetsLate)
+    declare(
+        clinic,
+        """
+content_targets:
+  - {content: GDPR basics, assign_to: [{group: Guides}]}
+  - {content: Fire safety, visible_until: '2027-06-30T00:00:00Z', assign_to: [{group: Guides}]}
+""",
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert f"    {_FINISH}: finishDate\n" in told
+
+
 class ShowsListsLate(Sandbox):
     """Refuses the first request for the people in a list of a new group."""
 
