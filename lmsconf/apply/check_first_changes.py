@@ -311,7 +311,7 @@ class ComparedAnswers:
         """
         own, left = self._client.spec, len(lost)
         types = {one.type for one in self._fields.values() if normalize_name(one.name) in lost}
-        keys = sorted(key for key in map(answer_value_key, types) if not own.is_known(key))
+        keys = [key for key in (WRAPPER, *sorted(map(answer_value_key, types))) if not own.is_known(key)]
         forms: Mapping[str, Value]
         singles = [{key: value} for key in keys for value in other_values(key)]
         for forms in islice(({}, *singles, *joint_values(keys, own.behaviour, "")), _MOST_FORMS):

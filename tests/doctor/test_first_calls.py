@@ -253,6 +253,27 @@ class Careless(Sandbox):
         return super().answer(method, path, query, headers, body)
 
 
+class LooksElsewhere(Sandbox):
+    """Takes answers below another name than is assumed, and any other body for one without answers."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice") and b'"answers"' not in body:
+            body = b'{"answers":{}}'
+        return super().answer(method, path, query, headers, body)
+
+
+def test_answers_that_are_sent_below_a_wrong_name_are_given_back_below_the_right_one(open_clinic: Open) -> None:
+    """Where the call clears all answers of a person, because it has none where the service looks."""
+    dialect = {f"{ANSWERS}.wrapper": "answers", f"{ANSWERS}.omitted": "clear"}
+    clinic = declaring(open_clinic, dialect, f"users: [{{email: {BO}, answers: {{Badge: '8'}}}}]", LooksElsewhere)
+    before = answers(clinic.service)[BO]
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert {**answers(clinic.service)[BO], "Badge": "7"} == before, told
+    assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
+
+
 def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
     """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
     dialect = {f"{ANSWERS}.{key}": "name" + more for key, more in (("value", ""), ("value-multi-select", "-list"))}
