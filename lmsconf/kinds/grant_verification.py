@@ -39,6 +39,10 @@ _REVOKING: Final = frozenset(
 """The operations that take away access, or the answers that access rests on."""
 
 
+_FEW: Final = 5
+"""Up to how many people who are not in a list are looked up."""
+
+
 class SentCall(Struct, frozen=True):
     """The path parameters and the body of a call as it was sent, with ids in place of references."""
 
@@ -98,10 +102,17 @@ def revokes_access(call: Call) -> bool:
 def _additions_to(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
-    def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-        return id_set(require_object(get(operation, path=sent.path), "a group"), key)
+    def visible(get: GetRequest, sent: SentCall) -> frozenset[str]:
+        listed = id_set(require_object(get(operation, path=sent.path), "a group"), key)
+        others = sent.listed_ids() - listed
+        # A list may leave out archived people, whom a call names so that they stay in it.
+        return listed | {id for id in others if len(others) <= _FEW and _is_archived(get, id)}
 
     return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
+
+
+def _is_archived(get: GetRequest, id: str) -> bool:
+    return bool(require_object(get("users.get", path={"userId": id}), "a person").get("archivedAt"))
 
 
 def _person(sent: SentCall) -> frozenset[str]:
