@@ -39,7 +39,7 @@ from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -167,10 +167,14 @@ class ValueSearch:
 
     def paths_left(self, values: Mapping[str, Value]) -> set[str]:
         """Return the keys of the resource that a plan under these values still changes; none if there is no plan."""
+        return {field.path for one in self._changes(values) for field in one.fields}
+
+    def _changes(self, values: Mapping[str, Value]) -> list[Change]:
+        """Return the changes of the resource in a plan under these values; none if there is no plan."""
         with suppress(ProblemsFound):
             plan = self._replan(self._snapshot, self._client.spec.with_values(values))
-            return {field.path for one in plan.changes if one.address == self.call.address for field in one.fields}
-        return set()
+            return [one for one in plan.changes if one.address == self.call.address]
+        return []
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
@@ -274,13 +278,33 @@ class ValueSearch:
         answered: the keys of what clears answers that are still there.
         """
         can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (self.is_enough or self.creates)
-        if can_recreate and not keys & self._names_with_values():
+        if can_recreate and not keys & self._names_with_values() and self._refuses_what_is_live():
             # The parts have the right names, and every way to write them was tried.
             return {ON_EXISTING: "recreate"}
         if not self.is_enough and keys <= CLEARING.keys() | {OMITTED}:
             # The call is right in all else, and every form that may clear an answer was tried.
             return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
         return None
+
+    def _refuses_what_is_live(self) -> bool:
+        """Return whether the assignment as it is live is refused, too, where the call was: not for what it says."""
+        if not self._is_refused:
+            return True
+        fields = [field for one in self._changes({}) for field in one.fields]
+        body = {**self._sent.body} if isinstance(self._sent.body, dict) else {}
+        for field in fields:
+            name = self._client.spec.behaviour(TARGET_KEYS[field.path])
+            if field.path == "mandatory":
+                body[name] = field.before
+            elif field.before is None:
+                body.pop(name, None)
+            else:
+                return False  # It is not known in which form this time was accepted.
+        try:
+            self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
+        except Rejected:
+            return True
+        return False
 
     def _names_with_values(self) -> frozenset[str]:
         """Return the keys that name the parts of the call's body, but for those that are cleared."""

@@ -768,6 +768,33 @@ def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -
         assert len([one for one in clinic.service.log if one.method == "POST" and one.path == "/content/targets"]) == 2
 
 
+class Optional(Sandbox):
+    """Takes no mandatory assignment of everyone."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if (method, path) == ("POST", "/content/targets") and b"EVERYONE" in body and b":true" in body:
+            return json_response(400, {"error": "no"})
+        return super().answer(method, path, query, headers, body)
+
+
+def test_a_value_that_is_refused_is_no_reason_to_delete_an_assignment(open_clinic: Open) -> None:
+    """What is live is accepted again, so the service does update assignments: no value is advised."""
+    clinic = open_clinic({}, MORE, made=Optional)
+    declare(
+        clinic,
+        """
+content_targets:
+  - {content: GDPR basics, mandatory: true, assign_to: [everyone]}
+  - {content: Fire safety, mandatory: true, assign_to: [{group: Guides}]}
+""",
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert "1 call done, 1 failed" in told
+    assert "on-existing: recreate" not in told
+
+
 class PassesOver(Sandbox):
     """Passes over what it does not know in the body of an assignment, and resets what the body does not name."""
 

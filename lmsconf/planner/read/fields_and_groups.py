@@ -131,7 +131,7 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
 
 
 def _with_archived(reading: ReadContext, row: GroupRow) -> GroupRow:
-    """Return a group with the archived people whom only the extended listing shows in it.
+    """Return a group with the archived people that only the extended listing shows in it.
 
     A call that replaces a list has to name them: the API specification does not say whether the lists of a group have
     archived people (Manual Groups).
