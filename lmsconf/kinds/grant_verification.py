@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
+from lmsconf.errors import Rejected
 from lmsconf.kinds.assignment.types import parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
@@ -112,7 +113,11 @@ def _additions_to(operation: str, key: str) -> GrantVerification:
 
 
 def _is_archived(get: GetRequest, id: str) -> bool:
-    return bool(require_object(get("users.get", path={"userId": id}), "a person").get("archivedAt"))
+    """Return whether somebody is archived; a service may then show nothing of them."""
+    try:
+        return bool(require_object(get("users.get", path={"userId": id}), "a person").get("archivedAt"))
+    except Rejected:
+        return True
 
 
 def _person(sent: SentCall) -> frozenset[str]:

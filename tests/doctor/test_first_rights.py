@@ -318,6 +318,25 @@ def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
+class ShowsNothing(Sandbox):
+    """Shows nothing of a single person who is archived."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        is_person = method == "GET" and path.startswith("/users/u-") and path.count("/") == 2
+        is_archived = is_person and json.loads(said.body).get("archivedAt")
+        return json_response(410, {"message": "user is archived"}) if is_archived else said
+
+
+def test_who_is_archived_and_not_shown_stays_declared(open_clinic: Open) -> None:
+    """The listing has them: their entry is compared by it, and others are read as ever."""
+    people = [*cast("list[object]", PEOPLE["people"]), {"email": "old@acme.example", "archived": True}]
+    clinic = open_clinic({}, {**PEOPLE, "people": people}, made=ShowsNothing)
+    declare(clinic, f"users: [{{email: old@acme.example, archived: true}}, {{email: {BO}, language: sv}}]\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
+
+
 def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> None:
     (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
     (clinic.folder / "lmsconf.yaml").write_text(clinic.project + options, encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from itertools import repeat
@@ -111,7 +112,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield None
     if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
-        listing = read_side_effects(reading, listing)
+        listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
         listing = _with_attributes(reading, listing, rows)
     if needed:
@@ -258,7 +259,8 @@ def read_attributes(
         details |= {id: details[id] | both for id, both in held.items()}
         rights = [id for id in rights if id not in held]
     asked = sorted([*single, *([] if reading.everything else rights)])
-    for id, answer in zip(asked, reading.api.each("users.get", [({"userId": id}, {}) for id in asked]), strict=True):
+    archived = {row.id for row in listing.rows if row.archived}
+    for id, answer in _read_people(reading, asked, archived).items():
         data, spec = require_object(answer, "a user"), specs[id]
         details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
@@ -270,6 +272,21 @@ def read_attributes(
     return whole
 
 
+def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str]) -> dict[str, Json]:
+    """Return the response for each person, but for archived ones of whom the service shows nothing."""
+    try:
+        answers = reading.api.each("users.get", [({"userId": id}, {}) for id in ids])
+    except Rejected:
+        if archived.isdisjoint(ids):
+            raise
+        people = _read_people(reading, [id for id in ids if id not in archived], frozenset())
+        for id in archived & {*ids}:
+            with suppress(Rejected):
+                people[id] = reading.api.get("users.get", path={"userId": id})
+        return people
+    return dict(zip(ids, answers, strict=True))
+
+
 def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
@@ -278,7 +295,7 @@ def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> 
     return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
-def read_side_effects(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
+def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
     declared = [one for one in reading.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
