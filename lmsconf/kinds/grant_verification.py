@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
-from lmsconf.errors import Rejected
 from lmsconf.kinds.assignment.types import parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
@@ -38,10 +37,6 @@ _REVOKING: Final = frozenset(
     }
 )
 """The operations that take away access, or the answers that access rests on."""
-
-
-_FEW: Final = 5
-"""Up to how many people who are not in a list are looked up."""
 
 
 class SentCall(Struct, frozen=True):
@@ -103,21 +98,10 @@ def revokes_access(call: Call) -> bool:
 def _additions_to(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
-    def visible(get: GetRequest, sent: SentCall) -> frozenset[str]:
-        listed = id_set(require_object(get(operation, path=sent.path), "a group"), key)
-        others = sent.listed_ids() - listed
-        # A list may leave out archived people, whom a call names so that they stay in it.
-        return listed | {id for id in others if len(others) <= _FEW and _is_archived(get, id)}
+    def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
+        return id_set(require_object(get(operation, path=sent.path), "a group"), key)
 
     return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
-
-
-def _is_archived(get: GetRequest, id: str) -> bool:
-    """Return whether somebody is archived; a service may then show nothing of them."""
-    try:
-        return bool(require_object(get("users.get", path={"userId": id}), "a person").get("archivedAt"))
-    except Rejected:
-        return True
 
 
 def _person(sent: SentCall) -> frozenset[str]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
 import pytest
 import yaml
@@ -18,7 +17,7 @@ from lmsconf.documents.journal.journal_reader import find_pending_writes, read_r
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
-from .served_project import BO, PROJECT, SEED, ServedProject, held
+from .served_project import BO, PROJECT, ServedProject, held
 from .test_probe_people import ANSWERS, answers, opened
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -365,34 +364,6 @@ def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic
     (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
-
-
-class HidesArchived(Sandbox):
-    """Leaves archived people out of the members of a group; the extended listing shows them."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        said = super().answer(method, path, query, headers, body)
-        if method != "GET" or not path.endswith("/members"):
-            return said
-        with self.store.read_transaction() as repository:
-            away = {*repository.column("SELECT id FROM people WHERE archived_at IS NOT NULL")}
-        return json_response(200, {"userIds": [one for one in json.loads(said.body)["userIds"] if one not in away]})
-
-
-def test_archived_members_that_a_list_hides_stay_where_calls_replace_it(open_clinic: Open) -> None:
-    """Calls name them, too, and the verification does not miss them."""
-    old = "old@acme.example"
-    people = [*cast("list[object]", SEED["people"]), {"email": old, "archived": True}]
-    groups = [{"name": "Coaches", "members": [BO, old], "managers": ["anna.berg@acme.example"]}]
-    clinic = open_clinic(REPLACES, {"people": people, "groups": groups}, made=HidesArchived)
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
-    (clinic.folder / "manifests" / "all.yaml").write_text(
-        "groups: [{name: Coaches, members: [p0@acme.example, p1@acme.example]}]\n", encoding="utf-8"
-    )
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    with clinic.service.store.read_transaction() as repository:
-        query = "SELECT p.email FROM members m JOIN people p ON p.id = m.person"
-        assert {*repository.column(query)} == {old, "p0@acme.example", "p1@acme.example"}
 
 
 class ListsLate(Sandbox):

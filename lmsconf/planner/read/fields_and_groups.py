@@ -117,33 +117,11 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
         ids = () if people.incomplete else {row.id for row in people.rows}
         details = _from_people(reading, extended, [*wanted, *compared], ids)
         details = details or _from_groups(reading.api, wanted, compared)
-    elif wanted and _replaces(reading) and (extended := _extended_rows(reading)):
-        reading.needs_all_people = True
-        details = _from_groups(reading.api, wanted, compared)
-        yield None
-        yield None
-        details = {id: _with_archived(reading, row) for id, row in details.items()}
     else:
         details = _from_groups(reading.api, wanted, compared)
         lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
         reading.people_in_lists.update(*lists)
     yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
-
-
-def _with_archived(reading: ReadContext, row: GroupRow) -> GroupRow:
-    """Return a group with the archived people that only the extended listing shows in it.
-
-    A call that replaces a list has to name them: the API specification does not say whether the lists of a group have
-    archived people (Manual Groups).
-    """
-    active = {person.id for person in reading.listings[USER].rows if not person.archived}
-    members = reading.extended_info.members[row.id] - active
-    managers = reading.extended_info.managers[row.id] - active
-    return replace(
-        row,
-        members=None if row.members is None else row.members | members,
-        managers=None if row.managers is None else row.managers | managers,
-    )
 
 
 def _wanted_groups(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[GroupRow], list[GroupRow]]:
@@ -163,12 +141,8 @@ def _takes_fewer_pages(reading: ReadContext, requests: int) -> bool:
     """Return whether the extended listing can be read instead of requests for groups, with fewer pages."""
     total, page = reading.first_page
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    return not _replaces(reading) and page > 0 and 0 < -(-(total or 0) // page) < requests
-
-
-def _replaces(reading: ReadContext) -> bool:
-    """Return whether calls that add people replace the list."""
-    return reading.api_spec.behaviour(ADD_MODE) == "replace"
+    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
+    return not replaces and page > 0 and 0 < -(-(total or 0) // page) < requests
 
 
 def read_group_members(

@@ -260,7 +260,13 @@ def read_attributes(
         rights = [id for id in rights if id not in held]
     asked = sorted([*single, *([] if reading.everything else rights)])
     archived = {row.id for row in listing.rows if row.archived}
-    for id, answer in _read_people(reading, asked, archived).items():
+    people = _read_people(reading, asked, archived)
+    if unshown := {*asked} - people.keys():
+        everybody = everybody or reading.extended_rows()
+        details |= {
+            id: details[id] | parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in unshown
+        }
+    for id, answer in people.items():
         data, spec = require_object(answer, "a user"), specs[id]
         details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
@@ -273,7 +279,7 @@ def read_attributes(
 
 
 def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str]) -> dict[str, Json]:
-    """Return the response for each person, but for archived ones of whom the service shows nothing."""
+    """Return the response for each person, but for archived people that the service does not show."""
     try:
         answers = reading.api.each("users.get", [({"userId": id}, {}) for id in ids])
     except Rejected:
