@@ -138,7 +138,7 @@ def _count_people(api: Api) -> ListedRows:
 
 
 _EDITORS: Final = 5
-"""How many last editors are looked up, a request each."""
+"""How many last editors, or e-mails, are looked up, a request each."""
 
 
 def _most_lookups(reading: ReadContext, first: ListedRows) -> int:
@@ -181,15 +181,18 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
     ids = {pin for one in entries if (pin := one.pin(reading.policy.workspace))} | reading.named_people
     if not any(row.get("archivedAt") for row in rows.rows):
         emails = {one.address.name for one in entries if "archived" in one.spec.declared_keys} - _emails(rows.rows)
-        for email in sorted(emails):
-            ids |= _ids_by_email(reading, email)
-    yield from _people(reading, sorted(ids - {str(row["userId"]) for row in rows.rows}), keep)
+        ids |= _ids_by_email(reading, emails)
+    more = sorted(ids - {str(row["userId"]) for row in rows.rows})
+    for answer in _read_people(reading, more, frozenset(more)).values():
+        yield keep(dict(require_object(answer, "a user")))
 
 
-def _ids_by_email(reading: ReadContext, email: str) -> set[RemoteId]:
-    """Return the ids that the extended listing has for an e-mail. The matching of the filter is not documented."""
-    found = reading.api.rows(EXTENDED_INFO, query={"filter": email}).rows
-    return {RemoteId(str(row["userId"])) for row in found if email in _emails([row])}
+def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
+    """Return the ids that the extended listing has for e-mails. The matching of its filter is not documented."""
+    queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _EDITORS else [{}]
+    listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
+    found = (row for listing in listings for row in listing.rows)
+    return {RemoteId(str(row["userId"])) for row in found if normalize_email(str(row.get("email") or "")) in emails}
 
 
 def _people(reading: ReadContext, ids: Iterable[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
