@@ -161,7 +161,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     ) -> Seen:
         """Read until what is read is enough, or the time is over; return what was read last.
 
-        is_lost: the write has no response, so the time is that in which it may still arrive. seconds: another time.
+        is_lost: the write has no response, so the time is that in which it may still arrive.
+        seconds: another time.
         """
         for _ in self._poll_times(seconds or (self.seconds if is_lost else self.patience)):
             seen = read()

@@ -30,7 +30,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING
+from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING, body_of_live
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (
@@ -144,6 +144,13 @@ class CallExecutor:
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
+        deleted = {call.id: call.address for call in plan.calls if call.operation == "content-targets.delete"}
+        before = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
+        self._recreated = {
+            call.id: before[call.address]
+            for call in plan.calls
+            if call.address in before and any(deleted.get(need) == call.address for need in call.needs)
+        }
         self._updated = {one.address for one in plan.changes if one.action is Action.UPDATE}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
@@ -154,11 +161,16 @@ class CallExecutor:
         if sent.call.needs and sent.call.address in self._emptied:
             refuse_late_deletion(sent.call, self._replay, self._resolver)
         response: Json = None
-        with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
-            try:
-                response = self._response(client, first, ids)
-            except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
+        try:
+            with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
+                try:
+                    response = self._response(client, first, ids)
+                except (WriteOutcomeUnknown, InvalidResponse) as lost:
+                    response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
+        except Rejected as refused:
+            if sent.call.id not in self._recreated:
+                raise
+            raise self._put_back(client, sent, refused) from refused
         try:
             return _usable(sent.call, self._created_ids(client, sent, response))
         except DuplicateResource:
@@ -166,6 +178,26 @@ class CallExecutor:
         except ApiError as error:
             # The call was accepted; only its result could not be read.
             raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
+
+    def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> Rejected:
+        """Create an assignment again that was deleted first, where the new one is refused; return the error."""
+        call, check = SentCall({}, sent.body), replacement_verification(sent.call)
+        try:
+            if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
+                return refused  # Trying other values has put it back.
+            self._resolver.again(sent.call)
+            body = body_of_live(client.spec, sent.body, self._recreated[sent.call.id])
+            client.send(sent.call.method, sent.path, body=body, operation=sent.call.operation)
+            done = "it is created again as it was, without the progress of people"
+        except ApiError as error:
+            done = f"it was deleted, and creating it as it was failed, too: {error.message}"
+        return Rejected(
+            f"{refused.message}; {done}",
+            hint=refused.hint,
+            operation=refused.operation,
+            status=refused.status,
+            body=refused.body,
+        )
 
     def _created_ids(self, client: Client, sent: IssuedRequest, response: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""

@@ -246,7 +246,7 @@ def _of_target(left: _Left) -> _Explanation:
 
 
 def precision_of(field: FieldChange) -> str | None:
-    """Return how a live time is the declared one, cut: `hour`, `day`; None if it is another one, or no time."""
+    """Return how a live time is the declared one, cut, such as `hour`; None if it is another one."""
     if field.path not in _PRECISIONS or not field.before or not field.after:
         return None
     live, wanted = _instant(field.before), _instant(field.after)

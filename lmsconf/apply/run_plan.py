@@ -240,7 +240,7 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
 
 
 def _watched(plan: Plan, spec: ApiSpec, seen: Mapping[str, str]) -> set[str]:
-    """Return the sorts of calls whose first one is compared with what it does along; none where that was seen."""
+    """Return the sorts of calls whose first one is compared with what it does along."""
     sorts = {sort for call in plan.calls if (sort := sort_of_call(call))}
     if spec.is_known(MANAGED_GROUPS):
         return set()

@@ -121,8 +121,8 @@ LAST: Final = 1000
 class RunResult(Struct, kw_only=True):
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did.
 
-    is_abandoned: calls are still under way after a second interruption. side_effects: warnings of what calls have done
-    that the plan does not say.
+    is_abandoned: calls are still under way after a second interruption.
+    side_effects: warnings of what calls have done that the plan does not say.
     """
 
     outcomes: tuple[CallOutcome, ...] = ()

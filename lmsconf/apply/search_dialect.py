@@ -37,6 +37,7 @@ from lmsconf.apply.explain_mismatch import TARGET_KEYS
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.kinds.assignment.steps import body_of_live
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, Plan
@@ -46,7 +47,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
 CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
-"""Key of what clears an answer → that of how such an answer is given: an object that clears one has its form."""
+"""Key of what clears an answer → that of how such an answer is given."""
 _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
@@ -166,7 +167,7 @@ class ValueSearch:
         return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
 
     def paths_left(self, values: Mapping[str, Value]) -> set[str]:
-        """Return the keys of the resource that a plan under these values still changes; none if there is no plan."""
+        """Return the keys of the resource that a plan under these values still changes."""
         return {field.path for one in self._changes(values) for field in one.fields}
 
     def _changes(self, values: Mapping[str, Value]) -> list[Change]:
@@ -287,19 +288,11 @@ class ValueSearch:
         return None
 
     def _refuses_what_is_live(self) -> bool:
-        """Return whether the assignment as it is live is refused, too, where the call was: not for what it says."""
+        """Return whether the assignment is refused as it is live, too: not for what the call says."""
         if not self._is_refused:
             return True
-        fields = [field for one in self._changes({}) for field in one.fields]
-        body = {**self._sent.body} if isinstance(self._sent.body, dict) else {}
-        for field in fields:
-            name = self._client.spec.behaviour(TARGET_KEYS[field.path])
-            if field.path == "mandatory":
-                body[name] = field.before
-            elif field.before is None:
-                body.pop(name, None)
-            else:
-                return False  # It is not known in which form this time was accepted.
+        before = next((one.before for one in self._changes({})), None)
+        body = body_of_live(self._client.spec, self._sent.body, before)
         try:
             self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
         except Rejected:

@@ -1,9 +1,9 @@
-"""What a call does along: to the manager right, to the groups that somebody manages, and to what people can do.
+"""What a call does along: to rights, to the groups that somebody manages, and to what people can do.
 
 The API specification says neither who may manage a group (Manual Groups, Smart Groups) nor what becomes of the groups
 that somebody manages when the manager right is taken (User Access). A call that names managers may be refused, or give
-them the right along; one that takes the right may end managing. Nor does it say what else comes or goes with a right,
-an application or an archived account. People are read before and after the first such call.
+them the right along; one that takes the right may end managing. Nor does it say what else comes or goes with a
+right, an application or an archived account. People are read before and after the first such call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -50,7 +50,7 @@ _COMPARED: Final = frozenset(
 
 
 def sort_of_call(call: Call) -> str | None:
-    """Return the sort of a call that may change more of people than the plan says: what it does, and its direction."""
+    """Return the sort of a call that may change more of people than the plan says; None for any other."""
     verb, ending = call.operation.rpartition(".")[2], call.path.rpartition("/")[2]
     if call.operation == "smart-groups.create" and call.people:
         verb = "add-managers"
@@ -116,7 +116,7 @@ class ComparedRights:
 
 
 class ComparedAccess:
-    """What the person of a call, or the first of those that it makes managers, can do and belongs to before it.
+    """What the person of a call, or the first manager that it names, can do and belongs to before it.
 
     changes: the changes of the plan. What these give or take is not compared. Raises ApiError.
     """
@@ -136,7 +136,8 @@ class ComparedAccess:
         after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
         planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
         # Answers decide who is in a smart group.
-        moves = any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields)
+        paths = [field.path for one in self._changes for field in one.fields]
+        moves = any(path.startswith(("answers", "choices")) for path in paths)
         other = {one for one in (after ^ self._before) - planned if not (moves and one.startswith("member of"))}
         if not other:
             return None
@@ -158,7 +159,8 @@ class ComparedAccess:
             self._email = str(person.get("email") or id)
             held += [right for right in RIGHTS if person.get(right)]
             held += ["archived"] if person.get("archivedAt") else []
-            held += map(str, cast("list[Json]", person.get("applicationIds") or []))
+            applications = person.get("applicationIds")
+            held += map(str, applications if isinstance(applications, list) else ())
             held += (f"member of {name}" for name in _group_names(person, "memberOfGroups"))
             held += (f"manager of {name}" for name in _group_names(person, "managerOfGroups"))
         return frozenset(held)

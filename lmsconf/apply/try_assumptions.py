@@ -63,8 +63,8 @@ class FirstCalls:
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
     that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
-    right, by the name of `key_of_list` or `key_if_empty`. watched: the sorts of calls of which the first one is
-    compared with what it does along, reported in `side_effects`.
+    right, by the name of `key_of_list` or `key_if_empty`. watched: the sorts of calls of which the first one
+    is compared with what it does along, reported in `side_effects`.
     """
 
     def __init__(
@@ -110,7 +110,8 @@ class FirstCalls:
         """
         keys = self._keys.get(call.id, frozenset())
         # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
-        # people in a list until one to an empty list has shown what adding does. What concerns everyone waits, too.
+        # people in a list until one to an empty list has shown what adding does. What concerns everyone
+        # waits, too.
         waits = (
             self._followed.get(call.id)
             or (ADD_MODE in keys & self._untried and call.address in self._to_others)
@@ -147,7 +148,7 @@ class FirstCalls:
     def comparing(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
     ) -> Iterator[IssuedRequest]:
-        """Send the yielded call inside, compared as by `_trying`; the first of its sort also by what it does along."""
+        """Send the yielded call inside, as `_trying` does; compare what the first of its sort does along."""
         sort, access = sort_of_call(sent.call), None
         with suppress(ApiError):
             if sort in self._watched:
@@ -321,7 +322,7 @@ class FirstCalls:
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        # What the service sets by itself, or cuts, is told once the run is over: no other value of a key explains it.
+        # What the service sets by itself, or cuts, is told when the run is over: no key explains it.
         fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
         is_set = fields and all(one.before and one.after is None for one in fields)
         is_known = (is_set and sent.call.address in self._created) or (fields and all(map(precision_of, fields)))
@@ -361,7 +362,7 @@ class FirstCalls:
             is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
             values = {} if is_told else dict(found.values)
             if not found.is_done:
-                # A call that leaves an end of the window, or an answer, as it is, is accepted and does not clear it.
+                # A call that leaves a time or an answer as it is, is accepted and does not clear it.
                 values = {key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit"}
             try:
                 with client.speaking(values):
@@ -436,7 +437,7 @@ class FirstCalls:
 
 
 def _unknown_forms(client: Client, clearing: frozenset[str]) -> frozenset[str]:
-    """Return the keys of the forms in which answers are given that calls clear, where the project does not say it."""
+    """Return the keys of the forms of answers that calls clear, where the project does not say them."""
     return frozenset(form for key in clearing if not client.spec.is_known(form := CLEARING[key]))
 
 

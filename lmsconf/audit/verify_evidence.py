@@ -149,7 +149,7 @@ def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
 
 
 def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, str], PublicKey | None]:
-    """Return the digests of files that the statement names, by path, and the key that it names as its signer's."""
+    """Return the digests of the files of the statement, by path, and the key of its signer."""
     digests: dict[str, str] = {}
     try:
         named = value_at(statement, list[dict[str, Json]], "subject")

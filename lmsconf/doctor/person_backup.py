@@ -69,6 +69,7 @@ class PersonBackup(Struct, frozen=True):
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         fields = tuple(map(parse_field_row, client.reader.rows(CUSTOM_FIELDS).rows))
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
+        applications = user.get("applicationIds")
         answers, by_name = try_parse_answers(user), {normalize_name(field.name): field for field in fields}
         is_repeatable = all(_is_repeatable(answer, by_name.get(answer.field)) for answer in answers or ())
         return cls(
@@ -76,7 +77,7 @@ class PersonBackup(Struct, frozen=True):
             email=str(user.get("email") or person),
             archived=user.get("archivedAt") is not None,
             rights={right: bool(user.get(right)) for right in RIGHTS},
-            applications=frozenset(map(str, cast("list[Json]", user.get("applicationIds") or []))),
+            applications=frozenset(map(str, applications if isinstance(applications, list) else ())),
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in members(metadata).items()},
             answers=answers if is_repeatable else None,

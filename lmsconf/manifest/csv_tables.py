@@ -74,7 +74,7 @@ class TableSource(Source):
 
 
 def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
-    """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound without any.
+    """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound.
 
     noun: what the file is called.
     """

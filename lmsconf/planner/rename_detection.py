@@ -238,7 +238,7 @@ def _choice_line(new: Json, old: Json) -> str:
 
 
 def _possible_rename(change: Change, summary: str, lines: Sequence[str], *, is_deleted: bool) -> Problem:
-    """Return the warning that a creation may be a rename. lines: each makes it one. is_deleted: the old one is."""
+    """Return the warning that a creation may be a rename. lines: each makes it one."""
     harm, instead = "there would be a duplicate", "create it anyway"
     if is_deleted:
         harm, instead = "the old one's people and answers would be lost", "delete and create"

@@ -244,7 +244,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
 
 
 def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint. names: all of them."""
+    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
     outside, _ = path_problem(root, name) or ("", "")
     around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
     is_twice = names.count(name) > 1

@@ -177,7 +177,7 @@ def _html_lines(text: str | None) -> Markup:
 
 
 def _wrapped(text: str, indent: int) -> Markup:
-    """Return a text in lines: the first one stands behind an indent of so many columns, and the others get it."""
+    """Return a text in lines: the first one stands behind an indent, and the others get it."""
     lines = map(escape_invisible, wrap(text, _WIDTH - indent))
     return _escaped(f"\n{' ' * indent}".join(lines))
 

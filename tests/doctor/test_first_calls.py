@@ -766,6 +766,27 @@ content_targets:
     assert "on-existing: recreate" not in told
 
 
+def test_an_assignment_that_cannot_be_created_again_is_put_back(open_clinic: Open) -> None:
+    """Where the service updates none, it is deleted first: if the new one is refused, the old one is created again."""
+    dialect = {"content-targets.on-existing": "recreate"}
+    live = {
+        "content_targets": [
+            {"content": "GDPR basics", "visible_until": "2027-01-01T09:00:00Z", "assign_to": ["everyone"]}
+        ]
+    }
+    clinic = open_clinic(dialect, {**MORE, **live}, made=Optional)
+    declare(clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [everyone]}]\n")
+    known = {**dialect, _MANDATORY: "mandatory", "content-targets.everyone": "EVERYONE"}
+    lines = ", ".join(f"{key}: {value}" for key, value in known.items())
+    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}guards: off\ndialect: {{{lines}}}\n", encoding="utf-8")
+    before = held(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert "it is created again as it was, without the progress of people" in told
+    assert held(clinic.service) == before
+
+
 class PassesOver(Sandbox):
     """Passes over what it does not know in the body of an assignment, and resets what the body does not name."""
 

@@ -274,7 +274,7 @@ def kept_report_text(run: RecordedRun) -> str:
 
 
 def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
-    """Return the text of a kept file if its SHA-256 is the recorded one. why_not_recorded: a hint, if there is none."""
+    """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
     path = None if run.journal is None else kept_path(run.journal, part)
     deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
     why_missing = why_not_recorded if recorded is None else deleted

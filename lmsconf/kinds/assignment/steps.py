@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.value_encoding import encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
@@ -21,11 +22,13 @@ from lmsconf.kinds.shared.steps import joined_group_ref
 from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
-from lmsconf.model.time_formats import format_request_time, parse_response_time
+from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 
+_NAMES: Final = {"mandatory": "mandatory", "visible_from": "startTime", "visible_until": "finishTime"}
+"""Key of an assignment in a manifest → the canonical name of its part in a body."""
 HINT_ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
     "created again."
@@ -71,6 +74,21 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     body = _identity(planning, row)
     delete = Step(operation="content-targets.delete", body=body, makes=fresh, uses=_after(spec), revokes=True)
     return [delete, post]
+
+
+def body_of_live(spec: ApiSpec, body: object, before: Json) -> dict[str, object]:
+    """Return the body of a POST with the values that the assignment had before, in the form of those sent."""
+    held, sent = members(before), members(cast("Json", body))
+    names = {path: spec.behaviour(f"content-targets.create.{key}") for path, key in _NAMES.items()}
+    form = spec.behaviour(TIME_FORMAT)
+    if form == "auto":
+        times = (str(sent[name]) for path, name in names.items() if path != "mandatory" and sent.get(name))
+        form = time_format_of(next(times, ""))
+    values = {names[path]: value for path, value in held.items() if path in names and value is not None}
+    for path in names.keys() & {"visible_from", "visible_until"}:
+        if held.get(path):
+            values[names[path]] = format_request_time(datetime.fromisoformat(str(held[path])), form)
+    return {**{key: value for key, value in sent.items() if key not in names.values()}, **values}
 
 
 def _after(spec: AssignmentSpec) -> frozenset[Ref]:

@@ -293,8 +293,8 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
 
 _IN_USE: Final = "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
 _KEPT_IN_USE: Final = (
-    "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply again; or "
-    "declare a new field that takes over its answers: `migrate`."
+    "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply "
+    "again; or declare a new field that takes over its answers: `migrate`."
 )
 REFUSED_IN_USE: Final = {"custom-fields.replace": _KEPT_IN_USE, "custom-fields.delete": _IN_USE}
 """The operations that the service refuses for a field in use → the hint then."""

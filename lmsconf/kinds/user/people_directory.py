@@ -182,8 +182,8 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
 def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether somebody is not listed, and may be archived: the entry says whether they are to be.
 
-    The API specification does not say whether GET /users lists archived people (Users). A service that lists one does.
-    While a run is verified, who is listed as archived may be so by this run alone.
+    The API specification does not say whether GET /users lists archived people (Users). A service that lists
+    one does. While a run is verified, who is listed as archived may be so by this run alone.
     """
     is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
     if not is_unlisted or match.declared.spec.flag("archived") is None:

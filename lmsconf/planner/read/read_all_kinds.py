@@ -174,8 +174,8 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
 def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]) -> Iterator[Row]:
     """Yield the rows of declared people that the listing does not have, by their pins, or those of a plan.
 
-    The API specification does not say whether GET /users has archived people (Users). Of somebody whose entry says
-    whether they are archived, GET /users/extended-info may have the id.
+    The API specification does not say whether GET /users has archived people (Users). Where an entry says
+    whether somebody is archived, GET /users/extended-info may have the id.
     """
     entries = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
     ids = {pin for one in entries if (pin := one.pin(reading.policy.workspace))} | reading.named_people
@@ -188,7 +188,7 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 
 
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
-    """Return the ids that the extended listing has for e-mails. The matching of its filter is not documented."""
+    """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _EDITORS else [{}]
     listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
     found = (row for listing in listings for row in listing.rows)
