@@ -279,9 +279,10 @@ class ValueSearch:
         answered: the keys of what clears answers that are still there.
         """
         can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (self.is_enough or self.creates)
-        if can_recreate and not keys & self._names_with_values() and self._refuses_what_is_live():
-            # The parts have the right names, and every way to write them was tried.
-            return {ON_EXISTING: "recreate"}
+        if can_recreate and not keys & self._names_with_values():
+            # The parts have the right names, and every way to write them was tried. What clears a time is not
+            # needed where an assignment is created again; any other value would be refused again.
+            return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
         if not self.is_enough and keys <= CLEARING.keys() | {OMITTED}:
             # The call is right in all else, and every form that may clear an answer was tried.
             return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
