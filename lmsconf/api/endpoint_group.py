@@ -254,17 +254,15 @@ def _checked_answers(operation: str, type: str, answers: object, others: Mapping
     if not isinstance(answers, Mapping):
         raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
-        is_list = isinstance(answer, list) and all(isinstance(one, str) and one for one in answer)
-        is_one = answer is None or isinstance(answer, str)
-        rules = (
-            (not isinstance(field, str) or not field, " takes only ids of fields that are texts"),
-            (field in others, f": {field} is answered twice"),
-            (type == "MULTI_SELECT" and not is_list, f": {field} must be array of string"),
-            (type != "MULTI_SELECT" and not is_one, f": {field} must be string or null, not {_kind(answer)}"),
-        )
-        for is_wrong, message in rules:
-            if is_wrong:
-                raise ValueError(f"{operation}{message}")
+        if not isinstance(field, str) or not field:
+            raise ValueError(f"{operation} takes only ids of fields that are texts")
+        if field in others:
+            raise ValueError(f"{operation}: {field} is answered twice")
+        if type == "MULTI_SELECT":
+            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+                raise ValueError(f"{operation}: {field} must be array of string")
+        elif answer is not None and not isinstance(answer, str):
+            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
     return answers
 
 

@@ -26,6 +26,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
+from lmsconf.kinds.assignment.steps import TARGET_KEYS
 from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, members
@@ -66,12 +67,6 @@ _CREATED: Final = {
     "last_name": "users.create.lastName",
     "language": "users.create.language",
 }
-TARGET_KEYS: Final = {
-    "mandatory": "content-targets.create.mandatory",
-    "visible_from": "content-targets.create.startTime",
-    "visible_until": "content-targets.create.finishTime",
-}
-"""Part of an assignment → the key of its name."""
 
 
 class _Explanation(Struct, frozen=True):

@@ -33,11 +33,10 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
-from lmsconf.apply.explain_mismatch import TARGET_KEYS
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
-from lmsconf.kinds.assignment.steps import body_of_live
+from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, Plan
@@ -332,9 +331,10 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent, was = self._snapshot.listings, self._as_sent(calls), self._reached(spec, None)
+        before, sent, lag = self._snapshot.listings, self._as_sent(calls), self._resolver.usual_lag
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
+        was = self._reached(spec, None) if lag else None
         with self._client.speaking({**self._base, **values}):
             refusal = self._refusal(calls)
         self._sends += 1
@@ -343,7 +343,7 @@ class ValueSearch:
             if self._snapshot.listings == before:
                 # Values of other keys may give the same calls: they would change nothing, either.
                 self._idle[sent] = refusal
-        if calls and refusal is None and (lag := self._resolver.usual_lag):
+        if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
             self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), seconds=lag)
         if calls and refusal is None and self._is_refused:

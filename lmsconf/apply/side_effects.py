@@ -47,6 +47,7 @@ _ENDINGS: Final = (
 _COMPARED: Final = frozenset(
     ("make-admin", "make-manager", "set", "archive", "unarchive", "add-managers", "remove-manager")
 )
+"""What operations do that may change more of people than the plan says."""
 
 
 def sort_of_call(call: Call) -> str | None:

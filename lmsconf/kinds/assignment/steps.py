@@ -27,8 +27,12 @@ from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 
-_NAMES: Final = {"mandatory": "mandatory", "visible_from": "startTime", "visible_until": "finishTime"}
-"""Key of an assignment in a manifest → the canonical name of its part in a body."""
+TARGET_KEYS: Final = {
+    "mandatory": "content-targets.create.mandatory",
+    "visible_from": "content-targets.create.startTime",
+    "visible_until": "content-targets.create.finishTime",
+}
+"""Part of an assignment → the key of its name."""
 HINT_ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
     "created again."
@@ -79,7 +83,7 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
 def body_of_live(spec: ApiSpec, body: object, before: Json) -> dict[str, object]:
     """Return the body of a POST with the values that the assignment had before, in the form of those sent."""
     held, sent = members(before), members(cast("Json", body))
-    names = {path: spec.behaviour(f"content-targets.create.{key}") for path, key in _NAMES.items()}
+    names = {path: spec.behaviour(key) for path, key in TARGET_KEYS.items()}
     form = spec.behaviour(TIME_FORMAT)
     if form == "auto":
         times = (str(sent[name]) for path, name in names.items() if path != "mandatory" and sent.get(name))

@@ -137,8 +137,8 @@ def _count_people(api: Api) -> ListedRows:
     return ListedRows(rows=(), total=total if isinstance(total, int) else None)
 
 
-_EDITORS: Final = 5
-"""How many last editors, or e-mails, are looked up, a request each."""
+_FEW_LOOKUPS: Final = 5
+"""Up to how many last editors, or e-mails, are looked up, a request each."""
 
 
 def _most_lookups(reading: ReadContext, first: ListedRows) -> int:
@@ -167,7 +167,7 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
-    editors = _people(reading, sorted(reading.editors - known.union(others))[:_EDITORS], keep)
+    editors = _people(reading, sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS], keep)
     return ListedRows(rows=(*first.rows, *people, *editors), total=first.total)
 
 
@@ -189,7 +189,7 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
-    queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _EDITORS else [{}]
+    queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
     listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
     found = (row for listing in listings for row in listing.rows)
     return {RemoteId(str(row["userId"])) for row in found if normalize_email(str(row.get("email") or "")) in emails}
