@@ -24,7 +24,7 @@ from lmsconf.apply.replanning import (
     unattempted_calls,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, Phase, RunResult, run_calls
+from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult
 from lmsconf.apply.side_effects import sort_of_call
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_reader import seen_values
@@ -193,14 +193,8 @@ def _send_calls(
     with ExitStack() as stack:
         counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
-        executor = CallExecutor(
-            pool,
-            resolver,
-            plan,
-            partial(replay, workspace, plan),
-            first_calls,
-        )
-        run = run_calls(
+        executor = CallExecutor(pool, resolver, plan, partial(replay, workspace, plan), first_calls)
+        run = CallRun(
             plan,
             executor.submit,
             width=workspace.parallelism,
@@ -209,8 +203,7 @@ def _send_calls(
             stop_waiting=resolver.stop_waiting.set,
             weight=first_calls.weight,
             is_serial=first_calls.is_serial,
-            interrupts=interrupts,
-        )
+        ).run(interrupts)
         run.side_effects = first_calls.side_effects
         if run.is_abandoned:
             pool.close(wait=False)

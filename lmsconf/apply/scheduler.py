@@ -146,32 +146,6 @@ _LONGEST_WAIT: Final = 0.2
 """Seconds after which a signal is noticed at the latest."""
 
 
-def run_calls(
-    plan: Plan,
-    submit: Submit,
-    *,
-    width: int,
-    tell: Tell | None = None,
-    begin: Begin | None = None,
-    stop_waiting: Callable[[], None] | None = None,
-    interrupts: Interrupts | None = None,
-    weight: Callable[[Call], int] = lambda _: 0,
-    is_serial: Callable[[Call], bool] = lambda _: False,
-) -> RunResult:
-    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then.
-
-    A second Ctrl-C ends the run at once: it is not known then whether the calls under way were done. weight: of the
-    calls that can be sent, the lightest are sent first. is_serial: of those for which it holds, one is sent at a time.
-    """
-    return _Runner(
-        plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight, is_serial
-    ).run(interrupts or Interrupts())
-
-
-def _nothing(*_: object) -> None:
-    """The default callback."""
-
-
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
@@ -189,17 +163,25 @@ def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
     return unknown
 
 
-class _Runner:
+class CallRun:
+    """One execution of a plan.
+
+    On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then. A second Ctrl-C ends the run
+    at once: it is not known then whether the calls under way were done. weight: of the calls that can be sent, the
+    lightest are sent first. is_serial: of those for which it holds, one is sent at a time.
+    """
+
     def __init__(
         self,
         plan: Plan,
         submit: Submit,
+        *,
         width: int,
-        tell: Tell,
-        begin: Begin,
-        stop_waiting: Callable[[], None],
-        weight: Callable[[Call], int],
-        is_serial: Callable[[Call], bool],
+        tell: Tell = lambda _: None,
+        begin: Begin = lambda _: None,
+        stop_waiting: Callable[[], None] = lambda: None,
+        weight: Callable[[Call], int] = lambda _: 0,
+        is_serial: Callable[[Call], bool] = lambda _: False,
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
@@ -219,6 +201,7 @@ class _Runner:
         self.result = RunResult()
 
     def run(self, interrupts: Interrupts) -> RunResult:
+        """Send the calls; return what became of them."""
         # An interruption raised between a response and its recording would leave a call that is never waited for.
         with interrupts.installed():
             try:

@@ -13,7 +13,7 @@ from views.document_samples import EMPTY
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.scheduler import CallCounter, Learnt, RunResult, run_calls
+from lmsconf.apply.scheduler import CallCounter, CallRun, Learnt, RunResult
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
@@ -23,6 +23,7 @@ from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.call_order import order_calls, step_dependencies
+from lmsconf.support.interrupts import Interrupts
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
@@ -67,12 +68,12 @@ def carried_out(
     fails: Mapping[str, LmsconfError] | None = None,
     *,
     width: int = 1,
-    begin: Callable[[Call], None] | None = None,
-    tell: Callable[[CallOutcome], None] | None = None,
+    begin: Callable[[Call], None] = lambda _: None,
+    tell: Callable[[CallOutcome], None] = lambda _: None,
 ) -> tuple[RunResult, Service]:
     """What a run came to, and the service that it was carried out on."""
     service = Service(fails or {})
-    return run_calls(plan(*calls), service.submit, width=width, begin=begin, tell=tell), service
+    return CallRun(plan(*calls), service.submit, width=width, begin=begin, tell=tell).run(Interrupts()), service
 
 
 def statuses(done: RunResult) -> dict[str, str]:
@@ -104,7 +105,9 @@ def test_no_more_go_at_a_time_than_the_crew_is_wide() -> None:
             Timer(0.02, lambda: [future.set_result({}) for future in open]).start()
         return sent[-1][1]
 
-    assert set(statuses(run_calls(plan(*(call(f"c{n}") for n in range(9))), submit, width=3)).values()) == {"done"}
+    assert set(
+        statuses(CallRun(plan(*(call(f"c{n}") for n in range(9))), submit, width=3).run(Interrupts())).values()
+    ) == {"done"}
     assert most == 3
 
 
@@ -153,7 +156,7 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
             under_way[1].set_exception(Unauthorized("who?"))
         return answer
 
-    done = run_calls(plan(call("a"), call("b"), call("c")), submit, width=2)
+    done = CallRun(plan(call("a"), call("b"), call("c")), submit, width=2).run(Interrupts())
     assert done.stopped_by is first
     assert statuses(done) == {"a": "failed", "b": "failed", "c": "not_attempted"}
 
@@ -199,7 +202,8 @@ def test_an_interruption_lets_finish_what_is_under_way() -> None:
             signal.raise_signal(signal.SIGINT)
         return future
 
-    done = run_calls(plan(call("a"), call("b")), submit, width=1, stop_waiting=lambda: hurried.append(True))
+    run = CallRun(plan(call("a"), call("b")), submit, width=1, stop_waiting=lambda: hurried.append(True))
+    done = run.run(Interrupts())
     assert statuses(done) == {"a": "done", "b": "not_attempted"}
     assert done.outcomes[1].reason == "the run was interrupted before it"
     assert isinstance(done.interrupted_by, KeyboardInterrupt)
@@ -216,7 +220,7 @@ def test_a_second_interruption_is_at_once() -> None:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("it was not heard")
 
-    done = run_calls(plan(call("a"), call("b")), submit, width=1)
+    done = CallRun(plan(call("a"), call("b")), submit, width=1).run(Interrupts())
     assert sent == ["a"]
     assert statuses(done) == {"a": "failed", "b": "not_attempted"}
     assert done.outcomes[0].unsure
@@ -241,7 +245,7 @@ def test_signals_that_another_thread_receives_are_noticed() -> None:
         Timer(0.02, interrupt).start()
         return future
 
-    done = run_calls(plan(call("a"), call("b")), submit, width=1, stop_waiting=heard.set)
+    done = CallRun(plan(call("a"), call("b")), submit, width=1, stop_waiting=heard.set).run(Interrupts())
     ended.set()
     assert statuses(done) == {"a": "failed", "b": "not_attempted"}
     assert done.is_abandoned
@@ -260,7 +264,7 @@ def test_an_error_of_the_program_ends_the_run_with_its_report() -> None:
             future.set_result({})
         return future
 
-    done = run_calls(plan(call("a"), call("b"), call("c", "b"), call("d")), submit, width=1)
+    done = CallRun(plan(call("a"), call("b"), call("c", "b"), call("d")), submit, width=1).run(Interrupts())
     assert sent == ["a", "b"]
     statuses = [outcome.status for outcome in done.outcomes]
     assert statuses == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED]
