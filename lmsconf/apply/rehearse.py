@@ -15,7 +15,7 @@ from itertools import count
 from threading import Event, Lock
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from lmsconf import __version__
@@ -23,6 +23,7 @@ from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
+from lmsconf.apply.replanning import plan_anew
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
@@ -50,7 +51,7 @@ from lmsconf.model.plan import (
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members, smart_group_ids
-from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
+from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
@@ -215,20 +216,13 @@ def rehearse_on(
     Raises CannotRehearse where the twin gives another plan.
     """
     progress = progress or ApplyEvents()
-    planned = partial(_planned, twin.workspace, manifests, policy, progress)
+    planned = partial(plan_anew, twin.workspace, manifests, policy, progress.phase, "Reading")
     _refuse_other_plan(plan, planned()[0])
     report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
     requests = len(twin.service.log)
     remaining, problems = _second_plan(report, planned)
     failed = tuple(
-        CallResult(
-            call=outcome.call,
-            address=outcome.address,
-            operation=outcome.operation,
-            status=outcome.status,
-            reason=outcome.reason,
-            hint=outcome.hint,
-        )
+        convert(outcome, CallResult, from_attributes=True)
         for outcome in report.outcomes
         if outcome.status is not CallStatus.DONE
     )
@@ -262,20 +256,14 @@ def _assumptions(plan: Plan, spec: ApiSpec) -> Iterator[RehearsedAssumption]:
         )
 
 
-def _planned(
-    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, progress: ApplyEvents
-) -> tuple[Plan, tuple[Problem, ...]]:
-    """Read the twin and plan the manifests on it."""
-    with progress.phase("Reading") as tell:
-        snapshot = workspace.read(ReadScope(manifests, policy), tell)
-    return workspace.partial_plan(manifests, policy, snapshot)
-
-
 def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
-    """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
-    now = {str(change.address): change for change in twins.changes}
-    before = {str(change.address): change for change in plan.changes}
-    differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
+    """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed.
+
+    The order of lists in a change is that of responses, and means nothing.
+    """
+    keys = ("action", "before", "after")
+    then, now = ({str(change.address): change_hash(change, keys) for change in one.changes} for one in (plan, twins))
+    differs = sorted({address for address, _ in then.items() ^ now.items()})
     if differs:
         more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
         raise CannotRehearse(
@@ -321,13 +309,6 @@ def _groups(
                 reached=None if members is None else len(members - archived),
                 basis=group.basis,
             )
-
-
-def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
-    """Whether a change is not the same in both plans; the order of lists is that of responses, and means nothing."""
-    both = [plan.get(address) for plan in (before, now)]
-    forms = [None if one is None else change_hash(one, ("action", "before", "after")) for one in both]
-    return forms[0] != forms[1]
 
 
 def _outcome(

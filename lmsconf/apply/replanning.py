@@ -186,11 +186,7 @@ def refuse_stale_plan(workspace: WorkspaceReader, plan: Plan, progress: Report |
 
     Returns the snapshot that the plan fits, of all that its changes depend on.
     """
-    _refuse_unusable(workspace, plan)
-    manifests, policy = _again(workspace, plan)
-    snapshot = _read_touched(workspace, plan, manifests, policy, progress)
-    _refuse_differences(find_stale_resources(plan, *workspace.plan_with_errors(manifests, policy, snapshot)))
-    return snapshot
+    return _fitting(workspace, plan, find_stale_resources, progress)[0]
 
 
 def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
@@ -199,13 +195,33 @@ def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
     Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
     made and what the plan makes of it.
     """
-    _refuse_unusable(workspace, plan)
-    manifests, policy = _again(workspace, plan)
-    snapshot = _read_touched(workspace, plan, manifests, policy)
-    left, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
-    _refuse_differences(find_foreign_changes(plan, left, unplannable))
+    left = _fitting(workspace, plan, find_foreign_changes)[1]
     # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
     return replace(left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of)
+
+
+def _fitting(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    find: Callable[[Plan, Plan, Sequence[Problem]], Sequence[Problem]],
+    progress: Report | None = None,
+) -> tuple[Snapshot, Plan]:
+    """Return what the plan's own changes depend on, and these changes planned again.
+
+    Raises StalePlan for a plan that cannot be used, and where `find` returns differences between both plans.
+    """
+    _refuse_unusable(workspace, plan)
+    manifests, policy = _again(workspace, plan)
+    snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+    now, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
+    if differences := find(plan, now, unplannable):
+        changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
+        raise StalePlan(
+            f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
+            hint="Plan again and review it.",
+            differences=differences,
+        )
+    return snapshot, now
 
 
 def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
@@ -289,20 +305,16 @@ def replan_everything(
         additive=chosen.additive,
         verifying=True,
     )
-    with phase(_VERIFYING) as progress:
+    return plan_anew(workspace, manifests, policy, phase, _VERIFYING)
+
+
+def plan_anew(
+    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, phase: Phase, label: str
+) -> tuple[Plan, tuple[Problem, ...]]:
+    """Read what manifests need, and plan them as a phase with this label; also return the errors of the rest."""
+    with phase(label) as progress:
         snapshot = workspace.read(ReadScope(manifests, policy), progress)
     return workspace.partial_plan(manifests, policy, snapshot)
-
-
-def _refuse_differences(differences: Sequence[Problem]) -> None:
-    """Raise StalePlan if there are any."""
-    if differences:
-        changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
-        raise StalePlan(
-            f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
-            hint="Plan again and review it.",
-            differences=differences,
-        )
 
 
 def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
