@@ -43,7 +43,6 @@ from lmsconf.support.files import state_folder
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
     from lmsconf.apply.remote_lock import WorkspaceLock
-    from lmsconf.doctor.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DoctorReport, ProbeResult
     from lmsconf.model.canonical_json import Json
     from lmsconf.model.declarations import Manifests
@@ -250,7 +249,6 @@ def doctor(
     restored.
     """
     from lmsconf.doctor.checks import ClockSkewCheck, run_read_only_checks
-    from lmsconf.doctor.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
@@ -282,13 +280,11 @@ def doctor(
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
-            user, other = (*emails, None, None)[:2]
-            subjects = ProbeSubjects(user, content, other)
             account = settings.policy.create_people
-            write_template("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
+            write_template("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
             if not yes:
                 require_consent("Start the probe?")
-            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, subjects)))
+            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, emails, content)))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
 
@@ -297,7 +293,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:
+def _probed(settings: Settings, connection: Connection, users: Sequence[str], content: str | None) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
     from lmsconf.doctor.person_backup import KeptPeople
     from lmsconf.doctor.probe_run import ProbeRun
@@ -308,7 +304,8 @@ def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects)
         client = TrialClient(pool, settings.dialect)
         return ProbeRun(
             client,
-            subjects,
+            users=users,
+            content=content,
             accounts=settings.policy.create_people,
             now=_now(),
             settle=settings.policy.settle,

@@ -3,7 +3,6 @@
 checks             checks that only read
 report             the values of a run, and the report as text and as JSON
 probe_run          the whole probe in order, on scratch objects and on a person and a content that the user names
-probe_experiments  what is sent and read to learn each key
 probe_trials       calls with candidate names and values, and the scratch objects of a probe
 probe_fields_and_groups, probe_assignments, probe_people
                    the lessons, one for each key: try, read back, record

@@ -34,24 +34,15 @@ _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
 
 
-def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
-    """Probe both keys on a hidden field with two choices. Raises Undetermined if there cannot be one."""
-    _FieldLessons(client, scratch, _scratch_field(scratch)).learn()
+class FieldLessons:
+    """One hidden field with two choices. Raises Undetermined if there cannot be one."""
 
+    def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
+        self._client, self._scratch = client, scratch
+        scratch.count_free_fields()
+        self._field = scratch.create_field("CHOICE", description=_TEXT)
 
-def _scratch_field(scratch: ScratchObjects, suffix: str | None = None) -> FieldRow:
-    """Create a hidden field with two choices. Raises Undetermined. suffix: part of its name."""
-    scratch.count_free_fields()
-    choices = {"type": "CHOICE", "choices": [{"name": "A"}, {"name": "B"}], "description": _TEXT}
-    row = scratch.create(CUSTOM_FIELDS, {**choices, "isHidden": True, "isOptional": True}, suffix)
-    return parse_field_row(row)
-
-
-class _FieldLessons:
-    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
-        self._client, self._scratch, self._field = client, scratch, field
-
-    def learn(self) -> None:
+    def probe_keys(self) -> None:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
             self._client.try_candidates(CLEAR_DESCRIPTION, self._clears)
@@ -77,9 +68,6 @@ class _FieldLessons:
             conditions = {"conditions": [self._condition(second)]}
             self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
             sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
-        self._conclude(sent, forbidden)
-
-    def _conclude(self, sent: WriteResult, forbidden: str) -> None:
         self._client.conclude(
             IN_USE,
             (sent.accepted, "never", "nothing was refused while a smart group named the field"),
@@ -194,7 +182,8 @@ def _learn_mode(
     if all(kept):
         scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         scratch.refuse_leftovers(SMART_GROUPS)
-        field = _scratch_field(scratch, "managers")
+        scratch.count_free_fields()
+        field = scratch.create_field("CHOICE", "managers")
         condition = {"customFieldId": str(field.id), "choiceIds": [str(one.id) for one in field.choices]}
         smart = scratch.create(SMART_GROUPS, {"conditions": [condition]}, "managers")
         kept.append(_keeps(client, SMART_GROUPS.id, str(smart[SMART_GROUPS.id]), able))
@@ -292,7 +281,7 @@ def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group:
     for _ in range(2):
         lag, value = client.lag, client.first_working_value(key, adds)
         _take_out(client, key, group, person)
-        scratch.wait_for(lambda: not _is_listed(client, key, group, person), WriteResult(True))
+        scratch.wait_for(lambda: person not in _people(client, key, group), WriteResult(True))
         if client.lag == lag if value is None else adds(value):
             break
     _take_out(client, key, group, person)
@@ -348,20 +337,16 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
     client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
-    return _is_listed(client, key, group, person)
+    return person in _people(client, key, group)
 
 
 def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
-    if _is_listed(client, key, group, person):
+    if person in _people(client, key, group):
         client.send(_LISTS[key][2], path={**_path(key, group), "userId": person})
 
 
 def _path(key: str, group: str) -> dict[str, str]:
     return {SMART_GROUPS.id if key == SMART_GROUPS.id else "groupId": group}
-
-
-def _is_listed(client: TrialClient, key: str, group: str, person: str) -> bool:
-    return person in _people(client, key, group)
 
 
 def _people(client: TrialClient, key: str, group: str) -> list[str]:

@@ -39,7 +39,7 @@ from lmsconf.doctor.probe_trials import (
     required,
 )
 from lmsconf.errors import Rejected, Unauthorized
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value, parse_field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value
 from lmsconf.model.canonical_json import Json
 
 EMAIL: Final = "users.create.email"
@@ -86,17 +86,14 @@ class AccountLessons:
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""
-        for names in self._families():
+        first, last = (candidate_values(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
+        # The names of both that belong together.
+        pairs = [{FIRST: one, LAST: other} for one, other in zip(first, last, strict=False)]
+        for names in (None, *pairs):
             self._names = names
             if self._create({}, {EMAIL: value}) is not None:
                 return True
         return False
-
-    def _families(self) -> Iterator[Trying | None]:
-        """Yield None, then the pairs of first and last name that belong together."""
-        yield None
-        first, last = (candidate_values(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
-        yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
 
     def _shows_name(self, key: str, value: Value) -> bool:
         """Return whether a name is shown as sent."""
@@ -341,9 +338,7 @@ class PersonLessons:
 
     def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field, with two choices if it takes choices. Raises Undetermined."""
-        choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
-        definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        field = parse_field_row(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{next(self._turn)}"))
+        field = self._scratch.create_field(type, f"answered-{next(self._turn)}")
         required(field.type == type, f"the scratch field is of type {field.type}, not {type}")
         required(type == "TEXT" or len(field.choices) == 2, "the scratch field did not get its two choices")
         self._fields.append(field)

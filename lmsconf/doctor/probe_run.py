@@ -8,13 +8,11 @@ meaning, which is possible with unusual layouts, it is rejected, and the lines t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Final
-
-from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
@@ -26,8 +24,8 @@ from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
+    FieldLessons,
     ManagerCandidate,
-    probe_field_keys,
     probe_member_keys,
     probe_rename_key,
 )
@@ -59,20 +57,11 @@ class SubjectNotFound(LmsconfError):
     code = "probe/no-subject"
 
 
-class ProbeSubjects(Struct, frozen=True):
-    """The people by e-mail and the content by name that may be changed, each None if not given.
-
-    other: a second person, who is only added to the scratch group.
-    """
-
-    user: str | None
-    content: str | None
-    other: str | None = None
-
-
 class ProbeRun:
     """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
 
+    users     the e-mails of people who may be changed; a second one is only added to the scratch group
+    content   the name of the content that may be assigned; None: none
     accounts  whether the project creates people, so that scratch accounts may be created
     settle    seconds until a created object must be visible
     kept      what the people had, for the next probe if this one is killed
@@ -82,16 +71,17 @@ class ProbeRun:
     def __init__(
         self,
         client: TrialClient,
-        subjects: ProbeSubjects,
         *,
+        users: Sequence[str],
+        content: str | None,
         accounts: bool,
         now: datetime,
         settle: float,
         kept: KeptPeople,
         tell: Tell,
     ) -> None:
-        self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
-        self._accounts = accounts
+        self._client, self._users, self._content_name = client, users, content
+        self._accounts, self._now, self._tell = accounts, now, tell
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
         self._kept = kept
@@ -126,9 +116,9 @@ class ProbeRun:
 
     def _look_up(self) -> None:
         """Find the ids of the people and the content."""
-        content, users = self._subjects.content, (self._subjects.user, self._subjects.other)
-        self._named = [_person(self._client.reader, user) for user in users if user is not None]
-        self._content = None if content is None else _content(self._client.reader, content)
+        api, content = self._client.reader, self._content_name
+        self._named = [_person(api, user) for user in self._users]
+        self._content = None if content is None else _content(api, content)
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
@@ -138,7 +128,7 @@ class ProbeRun:
         if group is not None:
             self._learn_on_group(group)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
+        self._guarded(FIELD_KEYS, lambda: FieldLessons(self._client, self._scratch).probe_keys())
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
@@ -166,7 +156,7 @@ class ProbeRun:
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         self._guarded(ACCOUNT_KEYS, self._create_accounts)
-        account = self._remember(self._last_account)
+        account = self._remember(self._created[-1]) if self._created else None
         subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
             shown = "the service does not show single people, so nothing could be restored"
@@ -208,15 +198,10 @@ class ProbeRun:
         rights = {person.id: person.rights for person in self._people}
         return accounts or [ManagerCandidate(id, rights.get(id)) for id in self._named]
 
-    @property
-    def _last_account(self) -> str | None:
-        return self._created[-1] if self._created else None
-
-    def _remember(self, person: str | None) -> PersonBackup | None:
-        """Back up a person; None without a person, and if the service does not show single people."""
+    def _remember(self, person: str) -> PersonBackup | None:
+        """Back up a person; None if the service does not show single people."""
         with suppress(Rejected):
-            if person is not None:
-                return PersonBackup.take(self._client, person)
+            return PersonBackup.take(self._client, person)
         return None
 
     def _group(self) -> str | None:

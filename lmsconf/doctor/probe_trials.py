@@ -19,7 +19,7 @@ from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, S
 from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
-from lmsconf.kinds.custom_field.types import MOST_FIELDS
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import ListOperation
@@ -267,6 +267,13 @@ class ScratchObjects:
         row = required(rows, reason)[0]
         self._made[listing].add(str(row[listing.id]))
         return row
+
+    def create_field(self, type: str, suffix: str | None = None, description: str | None = None) -> FieldRow:
+        """Create a hidden custom field, with two choices if it takes choices. Raises Undetermined."""
+        choices = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
+        said = {} if description is None else {"description": description}
+        definition = {"type": type, **choices, **said, "isHidden": True, "isOptional": True}
+        return parse_field_row(self.create(CUSTOM_FIELDS, definition, suffix))
 
     def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
         """Return what is found of a write's effect once there is any, or what was found last."""

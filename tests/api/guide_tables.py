@@ -10,11 +10,11 @@ from lmsconf.api.sdk.service import Service
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.dialect_candidates import assumed_keys, candidate_values
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.sandbox.handlers import find_handler
 from lmsconf.support.files import read_schema
 
+from .probe_experiments import EXPERIMENTS
 from .writer import attribute, snake
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"

@@ -10,12 +10,12 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
 from .guide_tables import GROUPS, GUIDE, guesses, relied_on, shown, tables
+from .probe_experiments import EXPERIMENTS
 from .writer import TARGET, attribute, snake, written
 
 DEFAULT: dict[str, str | int] = {}

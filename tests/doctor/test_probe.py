@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from api.probe_experiments import EXPERIMENTS
 from json_schemas import schema_validator
 from on_terminal import on_terminal
 from random_services.points import made_of
@@ -21,7 +22,6 @@ from waiting import VirtualClock
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.probe_experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response

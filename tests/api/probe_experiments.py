@@ -1,4 +1,4 @@
-"""The table of experiments: what a probe does to learn each key that manifests of any kind rest on."""
+"""What a probe does to learn each key that manifests of any kind rest on, as the guide shows it."""
 
 from __future__ import annotations
 
