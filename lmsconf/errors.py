@@ -261,9 +261,9 @@ class ApiError(LmsconfError):
         """Whether the response says that the resource does not exist (any more)."""
         return self.status in (404, 410)
 
-    def restated(self, as_: type[ApiError], hint: str) -> ApiError:
-        """Return the same response as another error class, with a hint."""
-        return as_(self.message, hint=hint, operation=self.operation, status=self.status, body=self.body)
+    def restated(self, as_: type[ApiError], hint: str | None, message: str | None = None) -> ApiError:
+        """Return the same response as another error class, with a hint. message: in place of that of this error."""
+        return as_(message or self.message, hint=hint, operation=self.operation, status=self.status, body=self.body)
 
 
 class Unreachable(ApiError):

@@ -13,6 +13,7 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, Wo
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.check_first_changes import missing_grants
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.side_effects import missing_manager_right
 from lmsconf.apply.try_assumptions import FirstCalls
@@ -35,15 +36,15 @@ from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by,
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (
     GrantVerification,
-    SentCall,
     grant_verification,
     replacement_verification,
     revokes_access,
 )
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, listed_name
+from lmsconf.kinds.shared.responses import id_in_response
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
-from lmsconf.model.address import Ref, text_of_id
+from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call, ListOperation, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
@@ -71,14 +72,11 @@ def verify_grant(
     client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
 ) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    call = SentCall(sent.path_values(client.spec), sent.body)
-    granted = frozenset(check.granted(call))
-    missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
+    missing = resolver.poll(partial(missing_grants, client, sent, check), not_)
     if missing:
         keys = client.spec[sent.call.operation].dialect_keys
         raise NoEffect(
-            f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
-            f"{check.spared}",
+            f"the service accepted it, and {missing}; {check.spared}",
             hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
         )
 
@@ -144,12 +142,11 @@ class CallExecutor:
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
-        deleted = {call.id: call.address for call in plan.calls if call.operation == "content-targets.delete"}
         before = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
         self._recreated = {
             call.id: before[call.address]
             for call in plan.calls
-            if call.address in before and any(deleted.get(need) == call.address for need in call.needs)
+            if call.id in first_calls.replacing and call.address in before
         }
         self._updated = {one.address for one in plan.changes if one.action is Action.UPDATE}
 
@@ -179,11 +176,11 @@ class CallExecutor:
             # The call was accepted; only its result could not be read.
             raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
 
-    def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> Rejected:
+    def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
-        call, check = SentCall({}, sent.body), replacement_verification(sent.call)
+        check = replacement_verification(sent.call)
         try:
-            if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
+            if check is not None and not missing_grants(client, sent, check):
                 return refused  # Trying other values has put it back.
             self._resolver.again(sent.call)
             body = body_of_live(client.spec, sent.body, self._recreated[sent.call.id])
@@ -191,13 +188,7 @@ class CallExecutor:
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
             done = f"it was deleted, and creating it as it was failed, too: {error.message}"
-        return Rejected(
-            f"{refused.message}; {done}",
-            hint=refused.hint,
-            operation=refused.operation,
-            status=refused.status,
-            body=refused.body,
-        )
+        return refused.restated(Rejected, refused.hint, f"{refused.message}; {done}")
 
     def _created_ids(self, client: Client, sent: IssuedRequest, response: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
@@ -278,9 +269,9 @@ def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
     """Return the ids in the response to a call: that of a created resource, as its listing has it."""
     if kind.name == CUSTOM_FIELD:
         return ids_of_field(call.address, answer)
-    key = kind.list_operation.id if kind.list_operation is not None and is_creation(call.operation) else None
-    id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
-    return {Ref(call.address): id} if id else {}
+    if kind.list_operation is None or not is_creation(call.operation):
+        return {}
+    return id_in_response(call.address, answer, kind.list_operation.id)
 
 
 def _created_refs(call: Call) -> frozenset[Ref]:

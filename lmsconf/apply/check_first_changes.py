@@ -45,8 +45,9 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields
+from lmsconf.kinds.grant_verification import GrantVerification, SentCall, grant_verification, read_fields
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
 LISTS: Final = {
@@ -75,6 +76,19 @@ def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
     parts = body if isinstance(body, dict) else {}
     empty = frozenset(key for key in load_api_description().names if not parts.get(spec.behaviour(key), True))
     return empty | {CLEAR_TIME} if empty & WINDOW_KEYS else empty
+
+
+def missing_grants(client: Client, sent: IssuedRequest, check: GrantVerification) -> str:
+    """Return which part of what a call grants does not show; empty if all of it does."""
+    call = SentCall(sent.path_values(client.spec), sent.body)
+    granted = frozenset(check.granted(call))
+    missing = len(granted.difference(check.visible(client.call, call)))
+    return check.missing.format(missing=missing, granted=len(granted)) if missing else ""
+
+
+def read_person(client: Client, id: str) -> Mapping[str, Json]:
+    """Return a person as the service shows them now."""
+    return require_object(client.call("users.get", path={"userId": id}), "a user")
 
 
 def named_people(body: object) -> int:
@@ -153,9 +167,7 @@ class ComparedList:
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
         try:
-            people = [
-                require_object(self._client.call("users.get", path={"userId": id}), "a user") for id in self.others
-            ]
+            people = [read_person(self._client, id) for id in self.others]
         except Rejected:
             return True
         return any(one.get("archivedAt") for one in people)
@@ -342,12 +354,7 @@ class ComparedAnswers:
         if still:
             return f"the answer to {still[0].name} is still there"
         check = grant_verification(self._sent.call)
-        if check is None:
-            return ""
-        call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
-        granted = frozenset(check.granted(call))
-        number = len(granted.difference(check.visible(self._client.call, call)))
-        return check.missing.format(missing=number, granted=len(granted)) if number else ""
+        return "" if check is None else missing_grants(self._client, self._sent, check)
 
 
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:
@@ -357,6 +364,5 @@ def _lacking(live: _Answers, answers: _Answers) -> _Answers:
 
 def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
     """Return the answers of the person of a call; None if they cannot be read."""
-    person = require_object(client.call("users.get", path=sent.path_values(client.spec)), "a user")
-    answers = try_parse_answers(person)
+    answers = try_parse_answers(read_person(client, sent.path_values(client.spec)["userId"]))
     return None if answers is None else {answer.field: answer for answer in answers}

@@ -20,12 +20,12 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-from lmsconf.apply.check_first_changes import ComparedList
+from lmsconf.apply.check_first_changes import ComparedList, read_person
 from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Problem, Rejected, Severity, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS
-from lmsconf.kinds.shared.responses import object_list, require_object
+from lmsconf.kinds.shared.responses import object_list
 from lmsconf.kinds.shared.steps import request_target
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.calls import Call
@@ -67,7 +67,7 @@ class ManagerRightMissing(Rejected):
     values: Mapping[str, str] = {WHO_CAN_MANAGE: "with-right"}
 
 
-def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ManagerRightMissing | None:
+def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError | None:
     """Return the error of a refused call that makes people managers who lack the right; None for any other call.
 
     Reads each of these people.
@@ -80,13 +80,11 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
         unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]
     if not unable:
         return None
-    return ManagerRightMissing(
-        f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager right",
-        hint="The service may require the right of managers: set `manager: true` for the person under `users:`, or "
+    return refused.restated(
+        ManagerRightMissing,
+        "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
         f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
-        operation=operation,
-        status=refused.status,
-        body=refused.body,
+        f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager right",
     )
 
 
@@ -156,7 +154,7 @@ class ComparedAccess:
         """Return the names of the rights, the ids of the applications and the groups that the person has."""
         held: list[str] = []
         for id in self._ids:
-            person = _read(self._client, id)
+            person = read_person(self._client, id)
             self._email = str(person.get("email") or id)
             held += [right for right in RIGHTS if person.get(right)]
             held += ["archived"] if person.get("archivedAt") else []
@@ -204,13 +202,15 @@ class ComparedGroups:
     ) -> None:
         self._client, self._sent, self._resolver = client, sent, resolver
         self._id = sent.path_values(client.spec).get("userId", "")
-        person = _read(client, self._id)
+        person = read_person(client, self._id)
         self._email, managed = str(person.get("email") or self._id), _managed(person)
         self.before = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
 
     def wrong(self) -> WrongAssumption | None:
         """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
-        person = self._resolver.poll(partial(_read, self._client, self._id), lambda person: not person.get("manager"))
+        person = self._resolver.poll(
+            partial(read_person, self._client, self._id), lambda person: not person.get("manager")
+        )
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
             return None
@@ -262,7 +262,7 @@ class ComparedGroups:
         return {}
 
     def _managed_now(self) -> _Groups:
-        return _managed(_read(self._client, self._id))
+        return _managed(read_person(self._client, self._id))
 
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
@@ -320,13 +320,9 @@ def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 
 
-def _read(client: Client, id: str) -> Mapping[str, Json]:
-    return require_object(client.call("users.get", path={"userId": id}), "a user")
-
-
 def _unable(client: Client, id: str) -> str | None:
     """Return the e-mail of a person without manager or administrator rights; None for any other."""
-    person = _read(client, id)
+    person = read_person(client, id)
     return None if person.get("admin") or person.get("manager") else str(person.get("email") or id)
 
 

@@ -80,10 +80,10 @@ class FirstCalls:
         self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
-        self._replacing = {
+        self.replacing = {
             call.id: need for call in plan.calls for need in call.needs if deletes.get(need) == call.address
         }
-        self._followed = {need: id for id, need in self._replacing.items() if id in keys}
+        self._followed = {need: id for id, need in self.replacing.items() if id in keys}
         self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
         # A service may add to one list, and replace another.
         self._lists = {
@@ -176,7 +176,7 @@ class FirstCalls:
             return
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
         for key in sorted((keys | followed) & self._wrong.keys()):
-            if sent.call.id not in self._replacing:
+            if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
             # What it takes the place of is deleted already.
             as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
