@@ -36,8 +36,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.reader import WaitClock
 
-Look = Callable[[Address], Plan]
-"""Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
 Seen = TypeVar("Seen")
 LIVE_TWICE: Final = "identity/live-twice"
 _FIRST_PAUSE: Final = 0.25
@@ -69,7 +67,7 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     """Resolve writes whose response was lost.
 
-    look      re-plans one resource
+    look      re-plans one resource towards the state that the run wants; raises LmsconfError where it cannot be planned
     seconds   how long a write may take to become visible after its response was lost
     patience  how long it may take after a response was received
     again     called before a call is retried; raises LmsconfError when it must not be
@@ -77,7 +75,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     lags      seconds after which calls have shown that did not show at once
     """
 
-    look: Look
+    look: Callable[[Address], Plan]
     seconds: float
     patience: float
     timing: WaitClock

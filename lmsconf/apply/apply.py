@@ -17,7 +17,7 @@ service refuses it, and the read-back of step 7 reports what is not as declared.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from lmsconf.api.client import Exchange
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
-from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
 from lmsconf.apply.scheduler import ApplyEvents, Begin, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
@@ -38,6 +38,7 @@ from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.guards import Consent
 from lmsconf.model.outcomes import ApplyReport, VerifyMode, undo_command
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import refuse_blocked
@@ -63,6 +64,11 @@ class PreparedPlan(Struct, frozen=True, kw_only=True):
 
 PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
 """Makes or loads the plan."""
+
+
+def saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
+    """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
+    return lambda workspace, _: PreparedPlan(plan=reevaluate_guards(workspace, plan, consents), saved=True)
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):

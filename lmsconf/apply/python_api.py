@@ -18,8 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
-from lmsconf.apply.replanning import reevaluate_guards
+from lmsconf.apply.apply import ApplyOptions, apply_safely, saved_plan
 from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
@@ -137,11 +136,7 @@ class Project(Struct, frozen=True):
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
-        given = parse_consents(allow)
-
-        def judged(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
-            return PreparedPlan(plan=reevaluate_guards(workspace, plan, given), saved=True)
-
+        source = saved_plan(plan, parse_consents(allow))
         options = ApplyOptions(
             approve=approve,
             digest=expect_digest,
@@ -153,7 +148,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
-        return apply_safely(self.settings, judged, options, progress or ApplyEvents())[0]
+        return apply_safely(self.settings, source, options, progress or ApplyEvents())[0]
 
     def drift(
         self,

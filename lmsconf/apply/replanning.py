@@ -37,9 +37,6 @@ from lmsconf.planner.plan import attach_problems, make_plan, people_ids, plan_to
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
-Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
-"""Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
-
 
 class VerificationResult(Struct, frozen=True, kw_only=True):
     """The result of a verification. converged: None if it was not possible.
@@ -69,12 +66,13 @@ def verify_by_replanning(
     resolver: AmbiguousWriteResolver,
     *,
     touched: Callable[[], Plan],
-    whole: Whole | None,
+    whole: Callable[[], tuple[Plan, tuple[Problem, ...]]] | None,
     reason: str | None,
 ) -> VerificationResult:
     """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
-    whole: None if only what the plan touched is verified, for that `reason`.
+    whole: plans everything in the plan's selection again; also returns the errors of what cannot be planned. None if
+    only what the plan touched is verified, for that `reason`.
     """
     addresses = {outcome.address for outcome in run.outcomes}
     verified = VerifiedScope(

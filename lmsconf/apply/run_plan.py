@@ -49,9 +49,6 @@ from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
-Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
-"""Verify the workspace after a run."""
-
 
 def _patience(workspace: WorkspaceReader) -> float:
     if workspace.patience is not None:
@@ -246,7 +243,7 @@ def _verifier(
     verify: VerifyMode,
     made_from: Manifests | None,
     phase: Phase,
-) -> Verify:
+) -> Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]:
     """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
     if made_from is not None and not plan.changes:
         # The workspace was read for this plan just now, and nothing is sent.

@@ -109,11 +109,8 @@ class CallCounter:
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that a response returned, by reference."""
-Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
-"""Send a call with the ids known so far."""
 Begin: TypeAlias = "Callable[[Call], None]"
 """Called before a call is sent. A LmsconfError from it stops the run."""
-Tell: TypeAlias = "Callable[[CallOutcome], None]"
 LAST: Final = 1000
 """The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
 
@@ -164,7 +161,7 @@ def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
 
 
 class CallRun:
-    """One execution of a plan.
+    """One execution of a plan. submit: sends a call with the ids known so far. tell: called with each outcome.
 
     On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then. A second Ctrl-C ends the run
     at once: it is not known then whether the calls under way were done. weight: of the calls that can be sent, the
@@ -174,10 +171,10 @@ class CallRun:
     def __init__(
         self,
         plan: Plan,
-        submit: Submit,
+        submit: Callable[[Call, Learnt], Future[Learnt]],
         *,
         width: int,
-        tell: Tell = lambda _: None,
+        tell: Callable[[CallOutcome], None] = lambda _: None,
         begin: Begin = lambda _: None,
         stop_waiting: Callable[[], None] = lambda: None,
         weight: Callable[[Call], int] = lambda _: 0,

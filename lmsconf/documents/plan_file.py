@@ -52,12 +52,6 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
-def dumps_with_digest(plan: Plan) -> tuple[str, str]:
-    """Return the text of an unsigned plan file, and the plan's digest, which takes as long to compute."""
-    document = _document(plan, TOOL)
-    return render_sealed(document), str(document["digest"])
-
-
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
     return plan.masked_digest or _digest(plan)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely, saved_plan
 from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
@@ -278,11 +278,7 @@ _AGAIN_AFTER: Final = 2.0
 
 def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
     """Apply a saved plan; return the report, and how many of its calls were carried out."""
-
-    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
-        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()), saved=True)
-
-    report, _ = apply_safely(settings, prepare, options, ApplyEvents())
+    report, _ = apply_safely(settings, saved_plan(plan), options, ApplyEvents())
     return report, report.count(CallStatus.DONE)
 
 

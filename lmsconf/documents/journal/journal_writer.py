@@ -17,7 +17,7 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf import __version__
-from lmsconf.documents import reports, snapshot_file
+from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import object_json, without_keys
 from lmsconf.documents.journal.journal_folder import (
     FORMAT,
@@ -38,7 +38,6 @@ from lmsconf.documents.journal.journal_reader import (
     kept_path,
     plan_retention,
 )
-from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.model.calls import Call
@@ -104,7 +103,7 @@ class Journal(AbstractContextManager["Journal"]):
         the run. commit: of the manifests. The caller holds the lock of the workspace. Runs that are not to be kept are
         deleted. Raises LmsconfError if journal or plan cannot be written.
         """
-        started, (text, digest) = clock(), dumps_with_digest(plan)
+        started, text, digest = clock(), plan_file.dumps(plan), plan_file.plan_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
         text = redact_registered_tokens(text)
         folder = ensure_folder(root, RUNS, runs_folder(plan.url))
