@@ -14,12 +14,12 @@ from typing import Final, Literal, cast
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     WRAPPER,
+    PickedChoice,
     answer_value_key,
     build_answers_body,
     clear_answer_key,
@@ -116,11 +116,17 @@ class PersonBackup(Struct, frozen=True):
             fields=tuple(field for field in live.fields if not field.name.startswith(PREFIX)),
         )
 
-    def send_answers(self, client: TrialClient, answers: Mapping[str, object], trying: Trying) -> WriteResult:
-        """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
-        spec = ApiSpec({**client.words, **trying})
-        held = encode_live_answers(spec.behaviour, self.fields, self.answers or ())
-        body = build_answers_body(spec.behaviour, {**held, **answers})
+    def send_answers(
+        self,
+        client: TrialClient,
+        trying: Trying,
+        given: Iterable[tuple[FieldRow, Sequence[PickedChoice] | str | None]] = (),
+    ) -> WriteResult:
+        """Send answers to fields together with all earlier ones, which the service may otherwise clear."""
+        behaviour = client.spec.with_values(trying).behaviour
+        held = encode_live_answers(behaviour, self.fields, self.answers or ())
+        new = {field.id: encode_answer(behaviour, field.type, answer) for field, answer in given}
+        body = build_answers_body(behaviour, {**held, **new})
         return client.send(ANSWERS, path={"userId": self.id}, fields=body)
 
     def restore(self, client: TrialClient) -> list[str]:
@@ -186,7 +192,7 @@ class PersonBackup(Struct, frozen=True):
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client, {})
+        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client)
         self._until(client, tries, send, lambda now: not now.lacks_answers_of(self))
 
     def _until(
@@ -204,12 +210,8 @@ class PersonBackup(Struct, frozen=True):
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
         """Clear the answer to one field, trying every form."""
         keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
-
-        def send(trying: Trying) -> WriteResult:
-            cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
-            return self.send_answers(client, {field.id: cleared}, trying)
-
         tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
+        send = partial(self.send_answers, client, given=[(field, None)])
         self._until(client, tries, send, lambda live: field.name not in _answered(live))
 
 

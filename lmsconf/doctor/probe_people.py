@@ -15,7 +15,6 @@ from functools import partial, reduce
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
 from lmsconf.api.spec.value_encoding import (
@@ -25,7 +24,6 @@ from lmsconf.api.spec.value_encoding import (
     PickedChoice,
     answer_value_key,
     clear_answer_key,
-    encode_answer,
 )
 from lmsconf.doctor.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe_trials import (
@@ -252,7 +250,7 @@ class PersonLessons:
 
     def _repeats(self, trying: dict[str, Value]) -> bool:
         """Whether the existing answers are accepted in these forms, and are still there."""
-        sent = self._person.send_answers(self._client, {}, trying)
+        sent = self._person.send_answers(self._client, trying)
         # A body in a wrong form may be taken for one without answers: the right one brings them back.
         if not sent.accepted or self._person.retake(self._client).lacks_answers_of(self._person):
             return False
@@ -355,9 +353,7 @@ class PersonLessons:
     def _send(self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Trying) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
         words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
-        words |= trying
-        behaviour = ApiSpec({**self._client.words, **words}).behaviour
-        return self._person.send_answers(self._client, {field.id: encode_answer(behaviour, field.type, answer)}, words)
+        return self._person.send_answers(self._client, {**words, **trying}, [(field, answer)])
 
     def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""

@@ -221,7 +221,7 @@ class ProbeRun:
             self._client.record_undetermined(keys, refused.message)
 
     def _keep(self) -> None:
-        self._kept.save(self._people, {**self._client.words, **self._client.along})
+        self._kept.save(self._people, {**self._client.spec.overrides, **self._client.along})
 
     def _clean_up_after_killed_probe(self) -> None:
         """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""

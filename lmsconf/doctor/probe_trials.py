@@ -68,16 +68,13 @@ class WriteResult(Struct, frozen=True):
 class TrialClient:
     """Call through a pool of one worker, so that calls are carried out in the order sent.
 
-    words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
-    along: values that were accepted and are not confirmed yet. last: the reason of the last refusal.
-    lag: seconds until a write shows.
+    spec: the API under the dialect as far as it is confirmed. project_spec: under the project's own. along: values that
+    were accepted and are not confirmed yet. last: the reason of the last refusal. lag: seconds until a write shows.
     """
 
-    def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
+    def __init__(self, pool: WorkerPool, dialect: Mapping[str, Value]) -> None:
         self._pool = pool
-        self.project_spec = ApiSpec(words)
-        self.words = dict(words)
-        self.spec = self.project_spec
+        self.spec = self.project_spec = ApiSpec(dialect)
         self.lessons: list[DialectLesson] = []
         self.along: dict[str, Value] = {}
         self.last = ""
@@ -105,7 +102,7 @@ class TrialClient:
     ) -> WriteResult:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
         try:
-            spec = ApiSpec({**self.words, **trying}) if trying else self.spec
+            spec = self.spec.with_values(trying or {})
         except ProblemsFound as clash:
             return self._refused(WriteResult(False, reason=clash.problems[0].message))
         body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
@@ -163,8 +160,7 @@ class TrialClient:
         """Record a value, and use it from now on."""
         verdict = LessonVerdict.CONFIRMED if self.project_spec.behaviour(key) == str(value) else LessonVerdict.FOUND
         self.lessons.append(DialectLesson(key, verdict, value, reason))
-        self.words[key] = value
-        self.spec = ApiSpec(self.words)
+        self.spec = self.spec.with_values({key: value})
 
     def revise_value(self, key: str, value: Value, reason: str) -> None:
         """Record another value of a key that was determined before."""

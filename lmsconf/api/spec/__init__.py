@@ -38,7 +38,7 @@ _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-e
 def _dialect(
     description: ApiDescription, overrides: Mapping[str, str | int], at: Mapping[str, SourceLocation]
 ) -> dict[str, str]:
-    """Return every dialect key with its value, default or override. at: where each override is declared.
+    """Return every dialect key with its value, default or override. at: where each of the `overrides` is declared.
 
     Raises ProblemsFound for unknown keys, invalid values and clashing names.
     """
@@ -141,8 +141,8 @@ class ApiSpec:
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
-        description, self._overrides = load_api_description(), dict(dialect or {})
-        self._values = _dialect(description, self._overrides, at or {})
+        description, self.overrides = load_api_description(), dict(dialect or {})
+        self._values = _dialect(description, self.overrides, at or {})
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {
             id: with_wire_names(id, names) if names else operation
@@ -158,7 +158,7 @@ class ApiSpec:
 
     def with_values(self, values: Mapping[str, str | int]) -> ApiSpec:
         """Return the operations with other values of some keys. Raises ProblemsFound for an invalid dialect."""
-        return ApiSpec({**self._overrides, **values}) if values else self
+        return ApiSpec({**self.overrides, **values}) if values else self
 
     def __getitem__(self, operation: str) -> Operation:
         return self.operations[operation]
@@ -173,7 +173,7 @@ class ApiSpec:
 
     def is_known(self, key: str) -> bool:
         """Return whether the dialect states the value of a key; the value of any other key is assumed."""
-        return key in self._overrides
+        return key in self.overrides
 
     def body_to_wire(self, operation: str, /, **values: object) -> dict[str, object]:
         """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""
