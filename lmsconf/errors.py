@@ -133,7 +133,10 @@ class Problem(Struct, frozen=True, kw_only=True):
 class Terminated(KeyboardInterrupt):
     """SIGTERM, raised in the main thread as a KeyboardInterrupt, so that it is handled like Ctrl-C."""
 
-    exit = ExitCode.TERMINATED
+
+def interrupt_exit_code(error: BaseException) -> ExitCode:
+    """Return the exit code for an interrupt: SIGTERM or Ctrl-C."""
+    return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
 class LmsconfError(Exception):

@@ -34,7 +34,7 @@ from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
+from lmsconf.errors import LmsconfError, StalePlan, interrupt_exit_code
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
@@ -108,7 +108,7 @@ class InterruptedBeforeStart(LmsconfError):
 
     def __init__(self, by: KeyboardInterrupt) -> None:
         super().__init__("the run was interrupted before its first call", hint="Nothing was changed.")
-        self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
+        self.exit = interrupt_exit_code(by)
 
 
 def apply_safely(

@@ -19,9 +19,9 @@ from lmsconf.errors import (
     ProblemsFound,
     Rejected,
     StalePlan,
-    Terminated,
     Unauthorized,
     WrongAssumption,
+    interrupt_exit_code,
 )
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address
@@ -115,7 +115,7 @@ def verify_by_replanning(
 def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     """Map a run to its exit code."""
     if run.interrupted_by is not None:
-        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
+        return interrupt_exit_code(run.interrupted_by)
     failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
     if failed and not run.may_have_written:
         if run.stopped_by is not None:

@@ -33,7 +33,7 @@ from lmsconf.cli.output import (
     write_redacted,
     write_stderr,
 )
-from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
+from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code
 from lmsconf.support.interrupts import handle_signal, raise_terminated
 
 if TYPE_CHECKING:
@@ -111,11 +111,6 @@ class _Forgiving(io.FileIO):
         except OSError:
             written = None
         return memoryview(data).nbytes if written is None else written
-
-
-def interrupt_exit_code(error: BaseException) -> ExitCode:
-    """Return the exit code for an interrupt: SIGTERM or Ctrl-C."""
-    return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
 def run_command_line(app: click.Command, arguments: list[str]) -> int:

@@ -13,11 +13,10 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.cli import interrupt_exit_code
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given, refuse_options
 from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, write_stderr
-from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError, interrupt_exit_code
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,15 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from lmsconf.documents.reports import fleet_index_text, load_fleet_index
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError, shorten
+from lmsconf.errors import (
+    LmsconfError,
+    Problem,
+    ProblemsFound,
+    Terminated,
+    UsageError,
+    interrupt_exit_code,
+    shorten,
+)
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
 from lmsconf.fleet.worker import interrupt_run, kill_run, retire_idle, task_process
 from lmsconf.model.canonical_json import sha256
@@ -192,10 +200,9 @@ def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, Fle
             message="the run was interrupted before this workspace had a result",
             hint="Run it again.",
         )
-        code = cut.exit if isinstance(cut, Terminated) else ExitCode.INTERRUPTED
         for task in tasks:
             if task.workspace not in entries:
-                entries[task.workspace] = task.lost(code, problem)
+                entries[task.workspace] = task.lost(interrupt_exit_code(cut), problem)
 
 
 def fleet_index(

@@ -276,13 +276,15 @@ def kept_report_text(run: RecordedRun) -> str:
 def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
     """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
     path = None if run.journal is None else kept_path(run.journal, part)
-    deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
-    why_missing = why_not_recorded if recorded is None else deleted
     if path is None or not path.exists():
+        deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
+        why_missing = why_not_recorded if recorded is None else deleted
         raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
     text = read_text(path, regular=True)
     if recorded is None:
-        raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=why_missing)
+        raise LmsconfError(
+            f"the journal of the run {run.name} does not record which {noun} it had", hint=why_not_recorded
+        )
     if sha256_of_bytes(text.encode()) != recorded:
         raise LmsconfError(
             f"{path} is not the {noun} that the journal of the run records",

@@ -169,51 +169,46 @@ class Journal(AbstractContextManager["Journal"]):
 
         Raises JournalFailed if this or an earlier entry could not be written: then the call must not be sent.
         """
-        with self._turn:
-            if self._failure is None:
-                self._try({"event": "intent", **_named(call)}, lasting=True)
-            if self._failure is not None:
-                raise JournalFailed(
-                    f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
-                    hint="Free some space and apply again: what was done is detected, and only the rest is done.",
-                ) from self._failure
+        self._try({"event": "intent", **_named(call)}, lasting=True)
+        if self._failure is not None:
+            raise JournalFailed(
+                f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
+                hint="Free some space and apply again: what was done is detected, and only the rest is done.",
+            ) from self._failure
 
     def record_outcome(self, outcome: CallOutcome) -> None:
         """Record the outcome of a call. Never raises an OSError: the next intent, or the end, reports the failure."""
         is_unknown = outcome.unsure and not outcome.carried_out
-        with self._turn:
-            self._try(
-                {
-                    "event": "outcome",
-                    **_named(outcome),
-                    # A call with an unknown result may have been carried out: the next run treats it as in flight.
-                    "status": CallState.IN_FLIGHT.value if is_unknown else outcome.status.value,
-                    "reason": outcome.reason and redact_secrets(outcome.reason),
-                    "id": outcome.id,
-                    **({"carried_out": True} if outcome.carried_out else {}),
-                }
-            )
+        self._try(
+            {
+                "event": "outcome",
+                **_named(outcome),
+                # A call with an unknown result may have been carried out: the next run treats it as in flight.
+                "status": CallState.IN_FLIGHT.value if is_unknown else outcome.status.value,
+                "reason": outcome.reason and redact_secrets(outcome.reason),
+                "id": outcome.id,
+                **({"carried_out": True} if outcome.carried_out else {}),
+            }
+        )
 
     def record_seen(self, key: str, value: str) -> None:
         """Record that a call has shown the assumed value of a dialect key to be right."""
-        with self._turn:
-            self._try({"event": "seen", "key": key, "value": value})
+        self._try({"event": "seen", "key": key, "value": value})
 
     def record_end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Keep the report, and record how the run ended; return a warning for all that could not be written."""
-        with self._turn:
-            kept = self._keep(report)
-            # Without verification, the last reading was that of a single write whose response was lost.
-            seen = None if report.verified.scope is VerifyMode.NONE else self._after
-            ending: dict[str, Json] = {
-                "exit": report.exit,
-                "verified": report.verified.scope.value,
-                "converged": report.converged,
-                "seen": report.everything_seen,
-                "report_sha256": kept,
-                "after": None if seen is None else object_json(seen),
-            }
-            self._try({"event": "end", **ending}, lasting=True)
+        kept = self._keep(report)
+        # Without verification, the last reading was that of a single write whose response was lost.
+        seen = None if report.verified.scope is VerifyMode.NONE else self._after
+        ending: dict[str, Json] = {
+            "exit": report.exit,
+            "verified": report.verified.scope.value,
+            "converged": report.converged,
+            "seen": report.everything_seen,
+            "report_sha256": kept,
+            "after": None if seen is None else object_json(seen),
+        }
+        self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
             return tuple(self._warnings)
         return (
@@ -248,9 +243,10 @@ class Journal(AbstractContextManager["Journal"]):
 
     def _try(self, entry: Mapping[str, Json], *, lasting: bool = False) -> None:
         """Write an entry, unless an earlier one failed: a journal with a gap would be misleading."""
-        if self._failure is None:
+        with self._turn:
             try:
-                self._write(entry, self._clock(), lasting=lasting)
+                if self._failure is None:
+                    self._write(entry, self._clock(), lasting=lasting)
             except OSError as failure:
                 self._failure = failure
 
