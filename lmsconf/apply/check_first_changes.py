@@ -166,11 +166,10 @@ class ComparedList:
     @property
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
-        try:
+        with suppress(Rejected):
             people = [read_person(self._client, id) for id in self.others]
-        except Rejected:
-            return True
-        return any(one.get("archivedAt") for one in people)
+            return any(one.get("archivedAt") for one in people)
+        return True
 
     def whole(self) -> IssuedRequest:
         """Return the call with everybody in its list."""

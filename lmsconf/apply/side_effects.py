@@ -8,7 +8,7 @@ right, an application or an archived account. People are read before and after t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -75,17 +75,16 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     spec, operation = client.spec, sent.call.operation
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
-    unable: list[str] = []
     with suppress(ApiError):
-        unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]
-    if not unable:
-        return None
-    return refused.restated(
-        ManagerRightMissing,
-        "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
-        f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
-        f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager right",
-    )
+        if unable := [email for id in _managers(client, sent) if (email := _unable(client, id))]:
+            return refused.restated(
+                ManagerRightMissing,
+                "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
+                f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
+                f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager "
+                "right",
+            )
+    return None
 
 
 class ComparedRights:
@@ -120,11 +119,10 @@ class ComparedAccess:
     changes: the changes of the plan. What these give or take is not compared. Raises ApiError.
     """
 
-    def __init__(self, client: Client, sent: IssuedRequest, changes: Iterable[Change]) -> None:
-        self._client, self._sent = client, sent
+    def __init__(self, client: Client, sent: IssuedRequest, changes: Sequence[Change]) -> None:
+        self._client, self._sent, self._changes = client, sent, changes
         named = sent.path_values(client.spec).get("userId")
         self._ids = [named] if named else _managers(client, sent)[:1]
-        self._changes = tuple(changes)
         self._email, self._before = "", frozenset[str]()
         self._before = self._read()
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
 
-Clock = Callable[[], datetime]
 _TOLERATED: Final = timedelta(seconds=30)
 _LISTED: Final = 10
 
@@ -44,7 +43,7 @@ class ClockSkewCheck(Struct):
     ahead: by how much the service's clock leads; None if no response had a date.
     """
 
-    clock: Clock
+    clock: Callable[[], datetime]
     ahead: timedelta | None = None
 
     def record_date(self, exchange: Exchange) -> None:

@@ -42,8 +42,6 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
-Tell = Callable[[str], None]
-
 
 class PeopleNotRestored(LmsconfError):
     """What a probe that was killed changed of people cannot be restored."""
@@ -78,7 +76,7 @@ class ProbeRun:
         now: datetime,
         settle: float,
         kept: KeptPeople,
-        tell: Tell,
+        tell: Callable[[str], None],
     ) -> None:
         self._client, self._users, self._content_name = client, users, content
         self._accounts, self._now, self._tell = accounts, now, tell

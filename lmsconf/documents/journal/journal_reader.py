@@ -278,8 +278,9 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
         deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
-        why_missing = why_not_recorded if recorded is None else deleted
-        raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
+        raise LmsconfError(
+            f"the {noun} of the run {run.name} is not kept", hint=deleted if recorded else why_not_recorded
+        )
     text = read_text(path, regular=True)
     if recorded is None:
         raise LmsconfError(
