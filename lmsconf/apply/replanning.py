@@ -50,14 +50,9 @@ class VerificationResult(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def skipped_verification(reason: str) -> VerificationResult:
-    """The result when nothing was read, with the reason."""
-    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None)
-
-
-def _unverified(error: LmsconfError) -> VerificationResult:
-    """Return the result where the workspace cannot be read."""
-    return replace(skipped_verification(error.message), problems=error.problems)
+def skipped_verification(reason: str, problems: tuple[Problem, ...] = ()) -> VerificationResult:
+    """The result when nothing was read, or could be, with the reason."""
+    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None, problems=problems)
 
 
 def verify_by_replanning(
@@ -102,12 +97,12 @@ def verify_by_replanning(
             unreadable = refused
             continue
         except LmsconfError as error:
-            return _unverified(error)
+            return skipped_verification(error.message, error.problems)
         unreadable = None
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
     if unreadable is not None:
-        return _unverified(unreadable)
+        return skipped_verification(unreadable.message, unreadable.problems)
     residue = (*changes, *seen.residue)
     return replace(seen, converged=not (residue or seen.problems), residue=residue)
 

@@ -26,6 +26,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, Kind, listed_name
 from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.planner.read.read_all_kinds import count_people
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -88,8 +89,9 @@ def run_read_only_checks(
     people, failure = None, None
     findings: list[CheckResult] = [_token(settings, now)]
     try:
-        people, connection_result = _connection(reader)
-        findings.insert(0, connection_result)
+        people = count_people(reader).total
+        accepted = "the service responds and accepts the token for reading"
+        findings.insert(0, CheckResult("connection", Health.OK, accepted))
         findings += [
             watch.finding(),
             check_page_size(measure_page_sizes(reader, spec.integer_behaviour(PAGE_SIZE))),
@@ -132,14 +134,6 @@ def _token(settings: Settings, now: datetime) -> CheckResult:
         return check_token_expiry(chosen.token.secret().reveal(), now)
     except LmsconfError as error:
         return CheckResult("token", Health.ERROR, error.message, error.hint)
-
-
-def _connection(reader: Api) -> tuple[int | None, CheckResult]:
-    """Return the number of people, if the service reports it. Raises ApiError."""
-    answer = reader.get("users.list", query={"skip": 0, "limit": 1})
-    total = cast("dict[str, Json]", answer).get("matchCount")
-    result = CheckResult("connection", Health.OK, "the service responds and accepts the token for reading")
-    return total if isinstance(total, int) else None, result
 
 
 def _names(reader: Api) -> Iterable[CheckResult]:

@@ -34,11 +34,6 @@ def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     return document.json_pieces(_body(snapshot))
 
 
-def snapshot_json(snapshot: Snapshot) -> dict[str, Json]:
-    """Return the document of a snapshot, as parsing its file gives it."""
-    return {key: list(value) if isinstance(value, Iterator) else value for key, value in _body(snapshot).items()}
-
-
 def file_digest(snapshot: Snapshot) -> str:
     """Return the SHA-256 of the snapshot file."""
     digest = sha256()

@@ -87,7 +87,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     if reading.effects or reading.everything or reading.covers(CUSTOM_FIELD):
         keep = index.collecting(keep)
     pages = reading.api.pages(USERS, keep=keep)
-    rows = next(pages) if needed else _count_people(reading.api)
+    rows = next(pages) if needed else count_people(reading.api)
     reading.people, reading.first_page = rows.total, (rows.total, len(rows.rows))
     most = _most_lookups(reading, rows)
     if needed and not most:
@@ -130,7 +130,7 @@ def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: Li
     return read_managed_groups(reading, matched[1], listing)
 
 
-def _count_people(api: Api) -> ListedRows:
+def count_people(api: Api) -> ListedRows:
     """Return no rows, and the number of people, if the service reports it."""
     answer = api.get("users.list", query={"skip": 0, "limit": 1})
     total = require_object(answer, "the people").get("matchCount")
