@@ -156,6 +156,8 @@ def _explained(left: _Left) -> _Explanation:
     """Return what would explain that one key is not as planned, by the operations that should have changed it."""
     path, sent = left.field.path, {operation for operation, _ in left.batches}
     top, _, _ = path.partition(".")
+    if precision := precision_of(left.field):
+        return _Explanation(why=f"the service cuts it to the {precision}: declare the time that it keeps")
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(left, operation)
     if "content-targets.create" in sent and path in TARGET_KEYS:
@@ -171,8 +173,6 @@ def _explained(left: _Left) -> _Explanation:
         return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not left.field.after:
         return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
-    if path == "custom_archive_date" and (precision := precision_of(left.field)):
-        return _cut(precision)
     keys = {
         "users.create": _CREATED.get(path),
         "users.set-custom-archived-date": "users.set-custom-archived-date.date"
@@ -216,15 +216,9 @@ def _of_answer(left: _Left) -> _Explanation:
     return _Explanation(keys=tuple(of(type) for type in types))
 
 
-def _cut(precision: str) -> _Explanation:
-    return _Explanation(why=f"the service cuts it to the {precision}: declare the time that it keeps")
-
-
 def _of_target(left: _Left) -> _Explanation:
     """A value of an assignment."""
     path, live, wanted = left.field.path, left.field.before, left.field.after
-    if precision := precision_of(left.field):
-        return _cut(precision)
     if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):

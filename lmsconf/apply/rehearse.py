@@ -118,11 +118,12 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
             f"the plan cannot be rehearsed: {REDACTED}",
             hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
         )
-    clock = RehearsalClock(at)
+    clock, numbers = RehearsalClock(at), count(1)
     service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
         clock=clock.epoch,
-        ids=partial(_new_id, count(1)),
+        # The ids that a snapshot holds may be of any form: none is one that a deleted resource of the workspace had.
+        ids=lambda prefix: f"twin-{prefix}-{next(numbers)}",
     )
     try:
         _fill(service, snapshot)
@@ -147,11 +148,6 @@ def _workspace(service: Sandbox, settings: Settings, clock: RehearsalClock) -> W
         timing=WaitClock(now=clock.passed, sleep=clock.wait),
         patience=0.0,
     )
-
-
-def _new_id(numbers: Iterator[int], prefix: str) -> str:
-    """Return an id that no deleted resource of the workspace had: those that a snapshot holds may be of any form."""
-    return f"twin-{prefix}-{next(numbers)}"
 
 
 def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str | int]:

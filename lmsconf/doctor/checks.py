@@ -25,7 +25,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT, Kind, listed_name
 from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.planner.read.read_all_kinds import count_people
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
@@ -217,7 +217,7 @@ def check_token_expiry(token: str, now: datetime) -> CheckResult:
         return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
     left = ends - now
-    message = f"it expires in {_days(left)}, at {day}"
+    message = f"it expires in {count_noun(left.days, 'day') if left.days else 'less than a day'}, at {day}"
     return _first_result(
         _CHECK,
         (left <= timedelta(0), Health.ERROR, f"it expired at {day}", _RENEW),
@@ -237,10 +237,6 @@ def _end(token: str) -> datetime | None:
     _, encoded, _ = token.split(".")
     claims = msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Claims)
     return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
-
-
-def _days(left: timedelta) -> str:
-    return "1 day" if left.days == 1 else f"{left.days:,} days" if left.days else "less than a day"
 
 
 MOST: Final = 100

@@ -132,8 +132,8 @@ class PersonBackup(Struct, frozen=True):
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
         was, now = self.rights, self.retake(client)
-        found = now.rights
-        lost = [right for right in RIGHTS if found[right] is not was[right]]
+        lost = [right for right in RIGHTS if now.rights[right] is not was[right]]
+        undone = [f"{right} of {self.email} was {was[right]}, became {now.rights[right]}" for right in lost]
         for right in lost:
             path = {"userId": self.id, "endow": str(was[right]).lower()}
             client.send(f"user-access.make-{right}", path=path)
@@ -146,12 +146,11 @@ class PersonBackup(Struct, frozen=True):
             ("the metadata", now.metadata != self.metadata, self.restore_metadata),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
         )
-        changed = {part: restore for part, is_changed, restore in parts if is_changed}
-        for restore in changed.values():
-            restore(client)
-        rights = [f"{one} of {self.email} was {was[one]}, became {found[one]}" for one in lost]
-        others = [f"{part} of {self.email} was changed" for part in changed]
-        return [f"{change}, and is restored" for change in (*rights, *others)]
+        for part, is_changed, restore in parts:
+            if is_changed:
+                restore(client)
+                undone.append(f"{part} of {self.email} was changed")
+        return [f"{change}, and is restored" for change in undone]
 
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""

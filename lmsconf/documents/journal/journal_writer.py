@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Final, cast
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -264,12 +264,7 @@ def _noted(meta: Mapping[str, str]) -> dict[str, str]:
 
 def _named(value: Call | CallOutcome) -> dict[str, Json]:
     id = value.id if isinstance(value, Call) else value.call
-    return {
-        "call": id,
-        "address": str(value.address),
-        "operation": value.operation,
-        "people": cast(Json, list(value.people)),
-    }
+    return {"call": id, "address": str(value.address), "operation": value.operation, "people": [*value.people]}
 
 
 def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:
