@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from operator import not_
 from typing import Final
@@ -42,12 +43,15 @@ from lmsconf.api.spec.value_encoding import (
     build_answers_body,
     clear_answer_key,
 )
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
+from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields
+from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
+from lmsconf.model.canonical_json import members
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Change
 
 LISTS: Final = {
     "manual-groups.add-members": "manual-groups.members",
@@ -223,6 +227,39 @@ def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]
     parts = body if isinstance(body, dict) else {}
     lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
     return {**parts, **lists}
+
+
+def adds_to_others(change: Change) -> bool:
+    """Whether a change adds people to a list with people in it."""
+    return any(field.added and members(change.before).get(field.path) for field in change.fields)
+
+
+def without_second(
+    client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, second: WrongAssumption
+) -> WrongAssumption:
+    """Delete one of the two assignments that a call has left where one was; return the error with what became of them.
+
+    What a service deletes is one of them or both. If both, the assignment is created again, as planned.
+    """
+    live = partial(targets_of, client.call, SentCall({}, sent.body))
+    rows = live()
+    if len(rows) < 2:
+        return second  # The service lists the audience under another id.
+    delete = client.spec.operations["content-targets.delete"]
+    identity = {"targetId": rows[-1].target, "targetType": rows[-1].type, "contentId": rows[-1].content}
+    resolver.again(sent.call)
+    client.send(delete.method, delete.path, body=client.spec.body_to_wire(delete.id, **identity), operation=delete.id)
+    rows = resolver.poll(live, lambda rows: len(rows) < 2)
+    if len(rows) > 1:
+        return second
+    if rows:
+        return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
+    resolver.again(sent.call)
+    client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
+    fresh = resolver.shown(sent, ids)
+    is_done = fresh is not None and not is_left(fresh, sent, ids)
+    message = "the service made a second assignment, and deleted both when one was to be deleted"
+    return WrongAssumption(message, values=second.values, is_done=is_done)
 
 
 _MOST_FORMS: Final = 30

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -642,39 +643,69 @@ def test_a_start_that_the_service_sets_is_told_and_no_key_is_blamed(open_clinic:
 
 
 class Doubles(Sandbox):
-    """Makes a second assignment beside the one that a call was to change."""
+    """Makes a second assignment beside the one that a call was to change; DELETE goes for one of them, or for both."""
 
-    twins: tuple[tuple[str, str], ...] = ()
+    twins: tuple[str, ...] = ()
+    deletes = "both"
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         if path != "/content/targets":
             return super().answer(method, path, query, headers, body)
+        self.headers = headers
+        here = partial(super().answer, path=path, headers=headers)
         if method == "POST":
-            new = json.loads(body)
-            of = f"contentId={new['contentId']}"
-            listed = json.loads(super().answer("GET", path, of, headers, b"").body)["targets"]
-            if new["targetId"] in [one["targetId"] for one in listed]:
-                self.twins = (*self.twins, (new["contentId"], new["targetId"]))
-        answer = super().answer(method, path, query, headers, body)
+            sent = json.loads(body)
+            live = self.rows(f"contentId={sent['contentId']}")
+            twin = next((one for one in live if one["targetId"] == sent["targetId"]), None)
+            self.twins += (json.dumps(twin),) if twin else ()
+        if method == "DELETE" and self.deletes != "both" and self.twins:
+            kept = json.loads(self.twins[0])
+            self.twins = ()
+            body = json.dumps({key: kept[key] for key in ("contentId", "targetId", "mandatory")}).encode()
+            return here("POST", query=query, body=body) if self.deletes == "second" else json_response(204, None)
+        if method == "DELETE":
+            self.twins = ()
+        answer = here(method, query=query, body=body)
         if method == "GET":
             rows = json.loads(answer.body)["targets"]
-            more = [one for one in rows if (one["contentId"], one["targetId"]) in self.twins]
-            return json_response(200, {"targets": rows + more})
+            more = [one for one in map(json.loads, self.twins) if one["contentId"] in query]
+            return json_response(200, {"targets": more + rows})
         return answer
 
+    def rows(self, query: str) -> list[dict[str, object]]:
+        found = super().answer("GET", "/content/targets", query, self.headers, b"")
+        return list(json.loads(found.body)["targets"])
 
-def test_a_change_that_makes_a_second_assignment_is_told_with_its_key(open_clinic: Open) -> None:
-    """And no other assignment is doubled: what rests on the same key waits for it."""
+
+def mandatory(service: Doubles) -> dict[object, object]:
+    return {one["targetId"]: one["mandatory"] for one in service.rows("contentId=c-1")}
+
+
+@pytest.mark.parametrize(("deletes", "is_mandatory"), [("both", True), ("first", True), ("second", False)])
+def test_a_second_assignment_is_deleted_and_told_with_its_key(
+    open_clinic: Open, deletes: str, is_mandatory: bool
+) -> None:
+    """One assignment is live after the run, and the next one ends well. What rests on the same key waits for it."""
     clinic = open_clinic({}, MORE, made=Doubles)
+    service = clinic.service
+    assert isinstance(service, Doubles)
+    service.deletes = deletes
     declare(
         clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
     )
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 6, out + clinic.err
-    assert "    content-targets.on-existing: recreate\n" in out, out
-    service = clinic.service
-    assert isinstance(service, Doubles)
-    assert len(service.twins) == 1
+    key = "content-targets.on-existing: recreate\n"
+    assert f"    {key}" in out, out
+    assert not service.twins
+    assert mandatory(service) == {"EVERYONE": False, "g-1": is_mandatory}
+    declare(
+        clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
+    )
+    with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as project:
+        project.write(f"dialect: {{{key.strip()}}}\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert mandatory(service) == {"EVERYONE": True, "g-1": True}
 
 
 class TakesIso(Sandbox):
