@@ -235,25 +235,32 @@ def adds_to_others(change: Change) -> bool:
 
 
 def without_second(
-    client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, second: WrongAssumption
+    client: Client,
+    sent: IssuedRequest,
+    ids: Learnt,
+    resolver: AmbiguousWriteResolver,
+    second: WrongAssumption,
 ) -> WrongAssumption:
-    """Delete one of the two assignments that a call has left where one was; return the error with what became of them.
+    """Delete one of two assignments that a call has left where one was; return the error that tells what was done.
 
-    What a service deletes is one of them or both. If both, the assignment is created again, as planned.
+    A service may delete one of them or both. If both, the assignment is created again, as planned.
     """
     live = partial(targets_of, client.call, SentCall({}, sent.body))
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
     delete = client.spec.operations["content-targets.delete"]
-    identity = {"targetId": rows[-1].target, "targetType": rows[-1].type, "contentId": rows[-1].content}
+    row = rows[-1]
+    identity = {"targetId": row.target, "targetType": row.type, "contentId": row.content}
+    body = client.spec.body_to_wire(delete.id, **identity)
     resolver.again(sent.call)
-    client.send(delete.method, delete.path, body=client.spec.body_to_wire(delete.id, **identity), operation=delete.id)
+    client.send(delete.method, delete.path, body=body, operation=delete.id)
     rows = resolver.poll(live, lambda rows: len(rows) < 2)
     if len(rows) > 1:
         return second
     if rows:
-        return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
+        message = "the service made a second assignment; one of the two is deleted"
+        return WrongAssumption(message, values=second.values)
     resolver.again(sent.call)
     client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
     fresh = resolver.shown(sent, ids)
@@ -301,7 +308,7 @@ class ComparedAnswers:
     ) -> None:
         self._client, self._sent, self._resolver, self._fields, self._changed = client, sent, resolver, fields, changed
         self._answers = answers_in_body(client.spec.behaviour, sent.body)
-        self._before = _read(client, sent)
+        self._before, self._unshown = _read(client, sent), set[str]()
 
     @property
     def others(self) -> _Answers:
@@ -313,7 +320,7 @@ class ComparedAnswers:
         """Return which of the keys that the call rests on it shows to be right; none where answers cannot be read.
 
         Raises WrongAssumption if the call does not show, or has cleared answers that it does not name. These are given
-        back.
+        back. A service may show no answers to hidden fields: a call with only such answers shows nothing.
         """
         if self._before is None:
             return frozenset()
@@ -321,6 +328,9 @@ class ComparedAnswers:
         self.compare_others()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
+        if self._unshown:
+            keys -= {answer_value_key(self._fields[id].type) for id in self._unshown}
+            keys = frozenset() if self._unshown == self._answers.keys() else keys
         # Without another answer, nothing shows whether those are kept.
         return keys if self.others else keys - {OMITTED}
 
@@ -382,7 +392,9 @@ class ComparedAnswers:
         if check is None:
             return ""
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
-        granted = frozenset(check.granted(call))
+        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
+        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
+        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
 

@@ -38,7 +38,7 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
-from lmsconf.apply.explain_mismatch import dialect_lines, precision_of
+from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
@@ -110,9 +110,8 @@ class FirstCalls:
         Of calls with as many, those come first whose values show whether the names are right.
         """
         keys = self._keys.get(call.id, frozenset())
-        # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
-        # people in a list until one to an empty list has shown what adding does. What concerns everyone
-        # waits, too.
+        # These wait for other calls: what is deleted to be created again, an addition to people in a list for one
+        # to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             self._followed.get(call.id)
             or (ADD_MODE in keys & self._untried and call.address in self._to_others)
@@ -329,11 +328,13 @@ class FirstCalls:
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        # What the service sets by itself, or cuts, is told when the run is over: no key explains it.
-        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
-        is_set = fields and all(one.before and one.after is None for one in fields)
-        is_known = (is_set and sent.call.address in self._created) or (fields and all(map(precision_of, fields)))
-        if left and not is_known:
+        # No key explains what the service sets by itself, or a time that it keeps otherwise. The report tells.
+        planned_fields, fields = (
+            [field for one in changes if one.address == sent.call.address for field in one.fields]
+            for changes in (self._plan.changes, fresh.changes)
+        )
+        is_set = sent.call.address in self._created and all(one.before and one.after is None for one in fields)
+        if left and not (fields and (is_set or deviates(fields, planned_fields))):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(

@@ -130,7 +130,7 @@ def _rows(get: GetRequest, sent: SentCall) -> list[TargetRow]:
 
 
 def targets_of(get: GetRequest, sent: SentCall) -> list[TargetRow]:
-    """Return the live assignments of the content of a call to its audience, where that is listed by the id sent."""
+    """Return the live assignments of a call's content to its audience, if that is listed by the id sent."""
     return [row for row in _rows(get, sent) if row.target in _target(sent)]
 
 

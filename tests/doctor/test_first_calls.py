@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply import search_dialect
@@ -768,6 +769,73 @@ def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -
         assert "the service cuts it to the hour: declare the time that it keeps" in told
         assert "Right for this service" not in told
         assert len([one for one in clinic.service.log if one.method == "POST" and one.path == "/content/targets"]) == 2
+
+
+class Secretive(Sandbox):
+    """Shows no answers to the hidden field Locker."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or not path.startswith("/users"):
+            return said
+        return replace(said, body=re.sub(rb',?"Locker":{"text":"[^"]*"}', b"", said.body))
+
+
+def test_an_answer_that_a_hidden_field_does_not_show_is_no_matter_of_names(open_clinic: Open) -> None:
+    """It is sent once, as assumed, and the calls for other people are sent, too; the report says what to do."""
+    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]}
+    fields = [department, {"name": "Locker", "type": "TEXT", "hidden": True}]
+    clinic = open_clinic({}, {"custom_fields": fields}, made=Secretive)
+    declare(
+        clinic,
+        """
+users:
+  - {email: bo.ek@acme.example, answers: {Locker: L1}}
+  - {email: anna.berg@acme.example, answers: {Locker: L2, Department: Engineering}}
+""",
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert told.count("a service may not show answers to hidden fields: leave them out") == 2
+    sent = [one for one in clinic.service.log if one.path.endswith("/update-custom-field-choice")]
+    assert len(sent) == 2, told
+    now = answers(clinic.service)
+    assert now[BO] == {"Department": ["Sales"], "Locker": "L1"}
+    assert now["anna.berg@acme.example"] == {"Department": ["Engineering"], "Locker": "L2"}
+
+
+class ShowsLocalTimes(Sandbox):
+    """Shows the times of assignments as those of an hour east of Greenwich, without an offset."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or path != "/content/targets":
+            return said
+        rows = json.loads(said.body)["targets"]
+        for key in ("startTime", "finishTime"):
+            for one in (one for one in rows if one.get(key)):
+                local = datetime.fromisoformat(one[key]).astimezone(timezone(timedelta(hours=1)))
+                one[key] = local.replace(tzinfo=None).isoformat()
+        return json_response(200, {"targets": rows})
+
+
+@pytest.mark.parametrize("name", ["startTime", "visibleFrom"])
+def test_a_time_that_is_shown_as_a_local_one_is_not_written_in_another_form(open_clinic: Open, name: str) -> None:
+    """The right window stays, whatever the name of its start, and the report says how the service shows it."""
+    clinic = open_clinic({"content-targets.create.startTime": name}, MORE, made=ShowsLocalTimes)
+    at = "2026-12-05T10:30:00Z"
+    declare(
+        clinic, f"content_targets: [{{content: Fire safety, assign_to: [{{group: Coaches, visible_from: '{at}'}}]}}]"
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == (6 if name == "startTime" else 5), told
+    assert ("it is shown 60 minutes later, as a local time would be" in told) == (name == "startTime"), told
+    assert "iso-local" not in told
+    with clinic.service.store.read_transaction() as repository:
+        starts = [row[0] for row in repository.rows("SELECT start FROM targets WHERE start IS NOT NULL")]
+    assert starts == [int(datetime.fromisoformat(at).timestamp() * 1000)]
 
 
 class Optional(Sandbox):
