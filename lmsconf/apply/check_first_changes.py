@@ -12,8 +12,9 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from operator import not_
 from typing import Final
@@ -42,13 +43,15 @@ from lmsconf.api.spec.value_encoding import (
     build_answers_body,
     clear_answer_key,
 )
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
+from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import GrantVerification, SentCall, grant_verification, read_fields
+from lmsconf.kinds.grant_verification import GrantVerification, SentCall, grant_verification, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Change
 
 LISTS: Final = {
     "manual-groups.add-members": "manual-groups.members",
@@ -78,10 +81,15 @@ def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
     return empty | {CLEAR_TIME} if empty & WINDOW_KEYS else empty
 
 
-def missing_grants(client: Client, sent: IssuedRequest, check: GrantVerification) -> str:
-    """Return which part of what a call grants does not show; empty if all of it does."""
+def missing_grants(
+    client: Client,
+    sent: IssuedRequest,
+    check: GrantVerification,
+    is_left_out: Callable[[Hashable], bool] = lambda _: False,
+) -> str:
+    """Return which part of what a call grants does not show; empty if all of it does, but for what is left out."""
     call = SentCall(sent.path_values(client.spec), sent.body)
-    granted = frozenset(check.granted(call))
+    granted = frozenset(one for one in check.granted(call) if not is_left_out(one))
     missing = len(granted.difference(check.visible(client.call, call)))
     return check.missing.format(missing=missing, granted=len(granted)) if missing else ""
 
@@ -236,6 +244,46 @@ def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]
     return {**parts, **lists}
 
 
+def adds_to_others(change: Change) -> bool:
+    """Whether a change adds people to a list with people in it."""
+    return any(field.added and members(change.before).get(field.path) for field in change.fields)
+
+
+def without_second(
+    client: Client,
+    sent: IssuedRequest,
+    ids: Learnt,
+    resolver: AmbiguousWriteResolver,
+    second: WrongAssumption,
+) -> WrongAssumption:
+    """Delete one of two assignments that a call has left where one was; return the error that tells what was done.
+
+    A service may delete one of them or both. If both, the assignment is created again, as planned.
+    """
+    live = partial(targets_of, client.call, SentCall({}, sent.body))
+    rows = live()
+    if len(rows) < 2:
+        return second  # The service lists the audience under another id.
+    delete = client.spec.operations["content-targets.delete"]
+    row = rows[-1]
+    identity = {"targetId": row.target, "targetType": row.type, "contentId": row.content}
+    body = client.spec.body_to_wire(delete.id, **identity)
+    resolver.again(sent.call)
+    client.send(delete.method, delete.path, body=body, operation=delete.id)
+    rows = resolver.poll(live, lambda rows: len(rows) < 2)
+    if len(rows) > 1:
+        return second
+    if rows:
+        message = "the service made a second assignment; one of the two is deleted"
+        return WrongAssumption(message, values=second.values)
+    resolver.again(sent.call)
+    client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
+    fresh = resolver.shown(sent, ids)
+    is_done = fresh is not None and not is_left(fresh, sent, ids)
+    message = "the service made a second assignment, and deleted both when one was to be deleted"
+    return WrongAssumption(message, values=second.values, is_done=is_done)
+
+
 _MOST_FORMS: Final = 30
 _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
@@ -275,7 +323,7 @@ class ComparedAnswers:
     ) -> None:
         self._client, self._sent, self._resolver, self._fields, self._changed = client, sent, resolver, fields, changed
         self._answers = answers_in_body(client.spec.behaviour, sent.body)
-        self._before = _read(client, sent)
+        self._before, self._unshown = _read(client, sent), set[str]()
 
     @property
     def others(self) -> _Answers:
@@ -287,7 +335,7 @@ class ComparedAnswers:
         """Return which of the keys that the call rests on it shows to be right; none where answers cannot be read.
 
         Raises WrongAssumption if the call does not show, or has cleared answers that it does not name. These are given
-        back.
+        back. A service may show no answers to hidden fields: a call with only such answers shows nothing.
         """
         if self._before is None:
             return frozenset()
@@ -295,6 +343,9 @@ class ComparedAnswers:
         self.compare_others()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
+        if self._unshown:
+            keys -= {answer_value_key(self._fields[id].type) for id in self._unshown}
+            keys = frozenset() if self._unshown == self._answers.keys() else keys
         # Without another answer, nothing shows whether those are kept.
         return keys if self.others else keys - {OMITTED}
 
@@ -353,7 +404,13 @@ class ComparedAnswers:
         if still:
             return f"the answer to {still[0].name} is still there"
         check = grant_verification(self._sent.call)
-        return "" if check is None else missing_grants(self._client, self._sent, check)
+        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
+        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
+        if check is None:
+            return ""
+        return missing_grants(
+            self._client, self._sent, check, lambda one: isinstance(one, tuple) and one[0] in self._unshown
+        )
 
 
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:

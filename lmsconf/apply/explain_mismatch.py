@@ -6,7 +6,7 @@ of answers and times). What was sent and what is read back tell the explanations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,7 +31,7 @@ from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
-from lmsconf.model.time_formats import cut_time
+from lmsconf.model.time_formats import cut_time, duration_in_words
 
 
 def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
@@ -85,6 +85,11 @@ _PRECISIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Key → how a service may cut its time. Minutes of a window are tried as a value of their key."""
 
 
+_OFFSETS: Final = timedelta(minutes=15)
+_LARGEST_OFFSET: Final = timedelta(hours=14)
+"""Offsets of local times are multiples of the one, up to the other."""
+
+
 class _Left(Struct, frozen=True):
     """One key of a change that a fresh plan still has: `before` is live.
 
@@ -112,7 +117,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     message = f"{change.address}: the service accepted its creation, but it still cannot be read"
     values: dict[str, str] = {}
     done = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
-    if done and planned is not None and change.action is Action.UPDATE:
+    if done and planned is not None and change.action in (Action.UPDATE, Action.REPLACE):
         batches = tuple((call.operation, call.people) for call in calls)
         lefts = [_Left(field, change, planned, batches, spec.behaviour) for field in change.fields]
         explained = [_explained(left) for left in lefts]
@@ -156,8 +161,8 @@ def _explained(left: _Left) -> _Explanation:
     """Return what would explain that one key is not as planned, by the operations that should have changed it."""
     path, sent = left.field.path, {operation for operation, _ in left.batches}
     top, _, _ = path.partition(".")
-    if precision := precision_of(left.field):
-        return _Explanation(why=f"the service cuts it to the {precision}: declare the time that it keeps")
+    if why := deviation_of(left.field):
+        return _Explanation(why=why)
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(left, operation)
     if "content-targets.create" in sent and path in TARGET_KEYS:
@@ -213,7 +218,9 @@ def _of_answer(left: _Left) -> _Explanation:
     several = isinstance(live or wanted, list) or bool(left.field.added or left.field.removed)
     types = ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")
     of = answer_value_key if wanted or left.field.added else clear_answer_key
-    return _Explanation(keys=tuple(of(type) for type in types))
+    is_unseen = not (live or left.field.removed)
+    why = "a service may not show answers to hidden fields: leave them out" if is_unseen else ""
+    return _Explanation(keys=tuple(of(type) for type in types), why=why)
 
 
 def _of_target(left: _Left) -> _Explanation:
@@ -234,12 +241,32 @@ def _of_target(left: _Left) -> _Explanation:
     return _Explanation(keys=(TIME_FORMAT,))
 
 
-def precision_of(field: FieldChange) -> str | None:
-    """Return how a live time is the declared one, cut, such as `hour`; None if it is another one."""
-    if field.path not in _PRECISIONS or not field.before or not field.after:
-        return None
+def deviation_of(field: FieldChange) -> str | None:
+    """Return how a service keeps or shows a declared time otherwise; None if the live one is another."""
+    return (_cut(field) or _shift(field)) if field.path in _PRECISIONS and field.before and field.after else None
+
+
+def _cut(field: FieldChange) -> str | None:
     live, wanted = _instant(field.before), _instant(field.after)
-    return next((one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted), None)
+    cuts = (one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted)
+    return next((f"the service cuts it to the {one}: declare the time that it keeps" for one in cuts), None)
+
+
+def _shift(field: FieldChange) -> str | None:
+    shift = _instant(field.before) - _instant(field.after)
+    if field.path == "custom_archive_date" or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
+        return None
+    side = "later" if shift > timedelta() else "earlier"
+    by = duration_in_words(abs(shift).total_seconds())
+    return f"it is shown {by} {side}, as a local time would be: a time without an offset is read as UTC"
+
+
+def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:
+    """Whether fields that a fresh plan has left are times that a service keeps or shows otherwise than declared.
+
+    planned: the fields of the plan that was applied. One of them that is shown hours off may have its old value.
+    """
+    return all(deviation_of(one) and (one not in planned or _cut(one)) for one in fields)
 
 
 def _instant(value: Json) -> datetime:

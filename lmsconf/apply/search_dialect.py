@@ -33,6 +33,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
+from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
@@ -115,6 +116,7 @@ class ValueSearch:
         self._replan = partial(replan_resource, workspace, plan, sent.call.address)
         self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
+        self._wanted = [field for one in plan.changes if one.address == self.call.address for field in one.fields]
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}
@@ -415,9 +417,13 @@ class ValueSearch:
         if all(map(self._names_nobody, calls_left(plan, self._sent.call, self._planned))):
             return _Reached(refusal, 0)
         changes = [change for change in plan.changes if change.address == self._sent.call.address]
+        if any(one.action is Action.CREATE for one in changes):
+            return _Reached(refusal, _WHOLE)
+        fields = [field for one in changes for field in one.fields]
+        if fields and deviates(fields, self._wanted):
+            return _Reached(refusal, 0)  # It arrived, and no value makes the service keep it otherwise.
         # A value that is there, and differs, is nearer than none.
-        fields = (1 if field.before else 2 for one in changes for field in one.fields)
-        return _Reached(refusal, _WHOLE if any(one.action is Action.CREATE for one in changes) else 1 + sum(fields))
+        return _Reached(refusal, 1 + sum(1 if field.before else 2 for field in fields))
 
 
 def _is_nearer(was: _Reached | None, left: int | None) -> bool:

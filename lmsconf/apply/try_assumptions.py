@@ -29,14 +29,16 @@ from lmsconf.apply.check_first_changes import (
     LISTS,
     ComparedAnswers,
     ComparedList,
+    adds_to_others,
     answer_keys,
     clearing_keys,
     empty_parts,
     key_if_empty,
     key_of_list,
     named_people,
+    without_second,
 )
-from lmsconf.apply.explain_mismatch import dialect_lines, precision_of
+from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
@@ -45,9 +47,8 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
-from lmsconf.model.canonical_json import members
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
@@ -77,7 +78,7 @@ class FirstCalls:
         watched: Collection[str] = (),
     ) -> None:
         self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
-        self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
+        self._to_others = {one.address for one in plan.changes if adds_to_others(one)}
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
         self.replacing = {
@@ -109,9 +110,8 @@ class FirstCalls:
         Of calls with as many, those come first whose values show whether the names are right.
         """
         keys = self._keys.get(call.id, frozenset())
-        # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
-        # people in a list until one to an empty list has shown what adding does. What concerns everyone
-        # waits, too.
+        # These wait for other calls: what is deleted to be created again, an addition to people in a list for one
+        # to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             self._followed.get(call.id)
             or (ADD_MODE in keys & self._untried and call.address in self._to_others)
@@ -225,7 +225,7 @@ class FirstCalls:
         try:
             yield sent
             if compared is None:
-                self._refuse_unshown(sent, ids, resolver)
+                self._refuse_unshown(client, sent, ids, resolver)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver)
@@ -249,7 +249,7 @@ class FirstCalls:
             # A list that was begun shows first whether who was in it stays.
             shows = begun is not None and compared.compare()
             if not shows:
-                self._refuse_unshown(sent, ids, resolver)
+                self._refuse_unshown(client, sent, ids, resolver)
                 shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver, rewrite)
@@ -313,20 +313,28 @@ class FirstCalls:
         """Return the operations that the plan has for a resource, each as often as it is called."""
         return [call.operation for call in self._plan.calls if call.address == address]
 
-    def _refuse_unshown(self, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver) -> None:
+    def _refuse_unshown(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
+    ) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        fresh, planned = resolver.shown(sent, ids), self._operations(sent.call.address)
+        planned = self._operations(sent.call.address)
+        try:
+            fresh = resolver.shown(sent, ids)
+        except WrongAssumption as second:
+            raise without_second(client, sent, ids, resolver, second) from second
         if fresh is None:
             return
         left = calls_left(fresh, sent.call, planned)
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        # What the service sets by itself, or cuts, is told when the run is over: no key explains it.
-        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
-        is_set = fields and all(one.before and one.after is None for one in fields)
-        is_known = (is_set and sent.call.address in self._created) or (fields and all(map(precision_of, fields)))
-        if left and not is_known:
+        # No key explains what the service sets by itself, or a time that it keeps otherwise. The report tells.
+        planned_fields, fields = (
+            [field for one in changes if one.address == sent.call.address for field in one.fields]
+            for changes in (self._plan.changes, fresh.changes)
+        )
+        is_set = sent.call.address in self._created and all(one.before and one.after is None for one in fields)
+        if left and not (fields and (is_set or deviates(fields, planned_fields))):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
@@ -348,12 +356,13 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done, is_whole, has_changed, left = False, True, False, frozenset[str]()
+        is_done = isinstance(failed, WrongAssumption) and failed.is_done
+        is_whole, has_changed, left = True, False, frozenset[str]()
         if not values:
             refusal = failed.message if refused else None
             found = search.find(keys, refusal, as_assumed=as_assumed)
             answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
-            forms = _unknown_forms(client, answered)
+            forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
             if forms and not search.is_enough:
                 # An object that clears an answer has the form of one that gives it.
                 again = search.find(answered | forms, refusal)
@@ -434,16 +443,6 @@ class FirstCalls:
         if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
-
-
-def _unknown_forms(client: Client, clearing: frozenset[str]) -> frozenset[str]:
-    """Return the keys of the forms of answers that calls clear, where the project does not say them."""
-    return frozenset(form for key in clearing if not client.spec.is_known(form := CLEARING[key]))
-
-
-def _adds_to_others(change: Change) -> bool:
-    """Whether a change adds people to a list with people in it."""
-    return any(field.added and members(change.before).get(field.path) for field in change.fields)
 
 
 def _look_at(keys: Collection[str]) -> str:

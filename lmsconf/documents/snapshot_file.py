@@ -114,7 +114,8 @@ def _row_types() -> dict[str, type[ListedRow]]:
     kinds = in_snapshot_order(KINDS.values())
     people = [row_type for kind in kinds if kind.is_person for row_type in kind.row_types]
     others = [row_type for kind in kinds if not kind.is_person for row_type in kind.row_types]
-    return {row_type.listing: row_type for row_type in (*people, UnnamedRow, *others)}
+    row_types: list[type[ListedRow]] = [*people, UnnamedRow, *others]
+    return {row_type.listing: row_type for row_type in row_types}
 
 
 def snapshot_digest(snapshot: Snapshot) -> SnapshotDigest:

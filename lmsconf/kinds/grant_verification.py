@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
-from lmsconf.kinds.assignment.types import parse_target_row
+from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
@@ -120,9 +120,18 @@ def _target(sent: SentCall) -> frozenset[str]:
 
 def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     """Return every target id that the call's content is assigned to."""
+    return frozenset(row.target for row in _rows(get, sent))
+
+
+def _rows(get: GetRequest, sent: SentCall) -> list[TargetRow]:
     content = RemoteId(str(sent.body_value("contentId")))
     answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
-    return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
+    return [parse_target_row(content, one) for one in object_list(answer, "targets")]
+
+
+def targets_of(get: GetRequest, sent: SentCall) -> list[TargetRow]:
+    """Return the live assignments of a call's content to its audience, if that is listed by the id sent."""
+    return [row for row in _rows(get, sent) if row.target in _target(sent)]
 
 
 def _answers(call: SentCall) -> frozenset[tuple[str, str]]:

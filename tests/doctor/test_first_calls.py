@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply import search_dialect
@@ -642,39 +644,69 @@ def test_a_start_that_the_service_sets_is_told_and_no_key_is_blamed(open_clinic:
 
 
 class Doubles(Sandbox):
-    """Makes a second assignment beside the one that a call was to change."""
+    """Makes a second assignment beside the one that a call was to change; DELETE goes for one of them, or for both."""
 
-    twins: tuple[tuple[str, str], ...] = ()
+    twins: tuple[str, ...] = ()
+    deletes = "both"
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         if path != "/content/targets":
             return super().answer(method, path, query, headers, body)
+        self.headers = headers
+        here = partial(super().answer, path=path, headers=headers)
         if method == "POST":
-            new = json.loads(body)
-            of = f"contentId={new['contentId']}"
-            listed = json.loads(super().answer("GET", path, of, headers, b"").body)["targets"]
-            if new["targetId"] in [one["targetId"] for one in listed]:
-                self.twins = (*self.twins, (new["contentId"], new["targetId"]))
-        answer = super().answer(method, path, query, headers, body)
+            sent = json.loads(body)
+            live = self.rows(f"contentId={sent['contentId']}")
+            twin = next((one for one in live if one["targetId"] == sent["targetId"]), None)
+            self.twins += (json.dumps(twin),) if twin else ()
+        if method == "DELETE" and self.deletes != "both" and self.twins:
+            kept = json.loads(self.twins[0])
+            self.twins = ()
+            body = json.dumps({key: kept[key] for key in ("contentId", "targetId", "mandatory")}).encode()
+            return here("POST", query=query, body=body) if self.deletes == "second" else json_response(204, None)
+        if method == "DELETE":
+            self.twins = ()
+        answer = here(method, query=query, body=body)
         if method == "GET":
             rows = json.loads(answer.body)["targets"]
-            more = [one for one in rows if (one["contentId"], one["targetId"]) in self.twins]
-            return json_response(200, {"targets": rows + more})
+            more = [one for one in map(json.loads, self.twins) if one["contentId"] in query]
+            return json_response(200, {"targets": more + rows})
         return answer
 
+    def rows(self, query: str) -> list[dict[str, object]]:
+        found = super().answer("GET", "/content/targets", query, self.headers, b"")
+        return list(json.loads(found.body)["targets"])
 
-def test_a_change_that_makes_a_second_assignment_is_told_with_its_key(open_clinic: Open) -> None:
-    """And no other assignment is doubled: what rests on the same key waits for it."""
+
+def mandatory(service: Doubles) -> dict[object, object]:
+    return {one["targetId"]: one["mandatory"] for one in service.rows("contentId=c-1")}
+
+
+@pytest.mark.parametrize(("deletes", "is_mandatory"), [("both", True), ("first", True), ("second", False)])
+def test_a_second_assignment_is_deleted_and_told_with_its_key(
+    open_clinic: Open, deletes: str, is_mandatory: bool
+) -> None:
+    """One assignment is live after the run, and the next one ends well. What rests on the same key waits for it."""
     clinic = open_clinic({}, MORE, made=Doubles)
+    service = clinic.service
+    assert isinstance(service, Doubles)
+    service.deletes = deletes
     declare(
         clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
     )
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 6, out + clinic.err
-    assert "    content-targets.on-existing: recreate\n" in out, out
-    service = clinic.service
-    assert isinstance(service, Doubles)
-    assert len(service.twins) == 1
+    key = "content-targets.on-existing: recreate\n"
+    assert f"    {key}" in out, out
+    assert not service.twins
+    assert mandatory(service) == {"EVERYONE": False, "g-1": is_mandatory}
+    declare(
+        clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
+    )
+    with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as project:
+        project.write(f"dialect: {{{key.strip()}}}\n")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert mandatory(service) == {"EVERYONE": True, "g-1": True}
 
 
 class TakesIso(Sandbox):
@@ -737,6 +769,73 @@ def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -
         assert "the service cuts it to the hour: declare the time that it keeps" in told
         assert "Right for this service" not in told
         assert len([one for one in clinic.service.log if one.method == "POST" and one.path == "/content/targets"]) == 2
+
+
+class Secretive(Sandbox):
+    """Shows no answers to the hidden field Locker."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or not path.startswith("/users"):
+            return said
+        return replace(said, body=re.sub(rb',?"Locker":{"text":"[^"]*"}', b"", said.body))
+
+
+def test_an_answer_that_a_hidden_field_does_not_show_is_no_matter_of_names(open_clinic: Open) -> None:
+    """It is sent once, as assumed, and the calls for other people are sent, too; the report says what to do."""
+    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]}
+    fields = [department, {"name": "Locker", "type": "TEXT", "hidden": True}]
+    clinic = open_clinic({}, {"custom_fields": fields}, made=Secretive)
+    declare(
+        clinic,
+        """
+users:
+  - {email: bo.ek@acme.example, answers: {Locker: L1}}
+  - {email: anna.berg@acme.example, answers: {Locker: L2, Department: Engineering}}
+""",
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert told.count("a service may not show answers to hidden fields: leave them out") == 2
+    sent = [one for one in clinic.service.log if one.path.endswith("/update-custom-field-choice")]
+    assert len(sent) == 2, told
+    now = answers(clinic.service)
+    assert now[BO] == {"Department": ["Sales"], "Locker": "L1"}
+    assert now["anna.berg@acme.example"] == {"Department": ["Engineering"], "Locker": "L2"}
+
+
+class ShowsLocalTimes(Sandbox):
+    """Shows the times of assignments as those of an hour east of Greenwich, without an offset."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or path != "/content/targets":
+            return said
+        rows = json.loads(said.body)["targets"]
+        for key in ("startTime", "finishTime"):
+            for one in (one for one in rows if one.get(key)):
+                local = datetime.fromisoformat(one[key]).astimezone(timezone(timedelta(hours=1)))
+                one[key] = local.replace(tzinfo=None).isoformat()
+        return json_response(200, {"targets": rows})
+
+
+@pytest.mark.parametrize("name", ["startTime", "visibleFrom"])
+def test_a_time_that_is_shown_as_a_local_one_is_not_written_in_another_form(open_clinic: Open, name: str) -> None:
+    """The right window stays, whatever the name of its start, and the report says how the service shows it."""
+    clinic = open_clinic({"content-targets.create.startTime": name}, MORE, made=ShowsLocalTimes)
+    at = "2026-12-05T10:30:00Z"
+    declare(
+        clinic, f"content_targets: [{{content: Fire safety, assign_to: [{{group: Coaches, visible_from: '{at}'}}]}}]"
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == (6 if name == "startTime" else 5), told
+    assert ("it is shown 60 minutes later, as a local time would be" in told) == (name == "startTime"), told
+    assert "iso-local" not in told
+    with clinic.service.store.read_transaction() as repository:
+        starts = [row[0] for row in repository.rows("SELECT start FROM targets WHERE start IS NOT NULL")]
+    assert starts == [int(datetime.fromisoformat(at).timestamp() * 1000)]
 
 
 class Optional(Sandbox):
