@@ -42,8 +42,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     now: the same changes re-planned against the current snapshot. unplannable: the problems of those that can no longer
     be planned.
     """
-    wanted = {str(change.address): change for change in plan.changes}
-    today = {str(change.address): change for change in now.changes}
+    wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, now))
     broken = {problem.address for problem in unplannable}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
     reviewed, fresh = CallIndex(plan.calls), CallIndex(now.calls)
@@ -78,8 +77,7 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
     calls. A resource must be as it was when the plan was made, as the plan makes it, or between: each key has the value
     of one of them, and each list has what both have, and nothing that neither has.
     """
-    wanted = {str(change.address): change for change in plan.changes}
-    today = {str(change.address): change for change in left.changes}
+    wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, left))
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
     for address, now in today.items():
         then = wanted.get(address)

@@ -73,11 +73,10 @@ class TrialClient:
     """
 
     def __init__(self, pool: WorkerPool, dialect: Mapping[str, Value]) -> None:
-        self._pool = pool
+        self._pool, self.last = pool, ""
         self.spec = self.project_spec = ApiSpec(dialect)
         self.lessons: list[DialectLesson] = []
         self.along: dict[str, Value] = {}
-        self.last = ""
         self.lag = self._written = 0.0
 
     def likely_value(self, key: str) -> str:
