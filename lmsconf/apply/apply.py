@@ -124,12 +124,17 @@ def apply_safely(
     interrupts = options.interrupts
     with (
         interrupts.installed(),
-        _local_lock(settings, progress),
+        hold_lock(settings.root, settings.workspace.name),
         Connection(
             settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
         ) as connection,
         ExitStack() as leases,
     ):
+        # The embedded workspace is in this process: requests of an earlier process ended with it.
+        if not settings.workspace.embedded:
+            wait_for_pending_writes(
+                settings.root, settings.workspace.url, settings.policy.settle, notify=progress.record
+            )
         workspace = WorkspaceReader(
             settings=settings,
             connection=connection,
@@ -247,17 +252,6 @@ def _skip_fsync(_: int) -> None:
 
     Both outlive a process that is killed; a power failure may lose the end of either.
     """
-
-
-@contextmanager
-def _local_lock(settings: Settings, progress: ApplyEvents) -> Iterator[None]:
-    """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
-    chosen = settings.workspace
-    with hold_lock(settings.root, chosen.name):
-        # The embedded workspace is in this process: requests of an earlier process ended with it.
-        if not chosen.embedded:
-            wait_for_pending_writes(settings.root, chosen.url, settings.policy.settle, notify=progress.record)
-        yield
 
 
 @contextmanager
