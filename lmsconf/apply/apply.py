@@ -203,7 +203,7 @@ def _check_and_lock(
         refuse_unrehearsed(plan, plan_digest(plan))
     if prepared.saved:
         # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
-        snapshot = _check_fresh(workspace, plan, progress)
+        snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     refuse_blocked(plan)
     approve = options.approve if plan.calls else None
     if approve is not None and not approve(plan):
@@ -212,13 +212,8 @@ def _check_and_lock(
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
     compared_just_now = prepared.saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
-        snapshot = _check_fresh(workspace, plan, progress)
+        snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     return renew_lock, snapshot
-
-
-def _check_fresh(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents) -> Snapshot:
-    with progress.phase("Checking") as tell:
-        return refuse_stale_plan(workspace, plan, tell)
 
 
 def _open_journal(

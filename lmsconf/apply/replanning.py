@@ -76,11 +76,10 @@ def verify_by_replanning(
         partial=plan.partial,
         reason=reason,
     )
-    seen, was_read = VerificationResult(verified=verified, converged=False), False
-    unreadable: Rejected | None = None
+    seen = VerificationResult(verified=verified, converged=False)
     for _ in resolver.poll_visibility():
         try:
-            if whole is None or was_read:
+            if whole is None:
                 changes = touched().changes
             else:
                 now, errors = whole()
@@ -88,23 +87,21 @@ def verify_by_replanning(
                 others = tuple(change for change in now.changes if change.address not in addresses)
                 verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
                 seen = replace(seen, verified=verified, residue=others, problems=errors)
-            was_read = True
+                whole = None  # From here on, only what was touched is read again.
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
             return replace(seen, problems=(*seen.problems, *wrong))
         except Rejected as refused:
             # What the run has deleted may still be listed, and not be readable any more.
-            unreadable = refused
+            result = skipped_verification(refused.message, refused.problems)
             continue
         except LmsconfError as error:
             return skipped_verification(error.message, error.problems)
-        unreadable = None
+        residue = (*changes, *seen.residue)
+        result = replace(seen, converged=not (residue or seen.problems), residue=residue)
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
-    if unreadable is not None:
-        return skipped_verification(unreadable.message, unreadable.problems)
-    residue = (*changes, *seen.residue)
-    return replace(seen, converged=not (residue or seen.problems), residue=residue)
+    return result
 
 
 def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
@@ -174,12 +171,10 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
     return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
 
-def refuse_stale_plan(workspace: WorkspaceReader, plan: Plan, progress: Report | None = None) -> Snapshot:
-    """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
-
-    Returns the snapshot that the plan fits, of all that its changes depend on.
-    """
-    return _fitting(workspace, plan, find_stale_resources, progress)[0]
+def refuse_stale_plan(workspace: WorkspaceReader, plan: Plan, phase: Phase = unreported) -> Snapshot:
+    """Return the snapshot that a plan fits, of all that its changes depend on. Raises StalePlan if it fits none."""
+    with phase("Checking") as progress:
+        return _fitting(workspace, plan, find_stale_resources, progress)[0]
 
 
 def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
@@ -201,7 +196,8 @@ def _fitting(
 ) -> tuple[Snapshot, Plan]:
     """Return what the plan's own changes depend on, and these changes planned again.
 
-    Raises StalePlan for a plan that cannot be used, and where `find` returns differences between both plans.
+    Raises StalePlan if the plan expired, is offline or for another workspace, and where `find` returns differences
+    between both plans.
     """
     _refuse_unusable(workspace, plan)
     manifests, policy = _again(workspace, plan)
