@@ -144,7 +144,6 @@ def apply_safely(
         )
         prepared = source(workspace, progress)
         plan, manifests = prepared.plan, prepared.manifests
-        journal = None
         try:
             progress.record(plan)
             renew_lock, snapshot = _check_and_lock(workspace, prepared, options, progress, leases)

@@ -224,8 +224,7 @@ class ProbeRun:
     def _clean_up_after_killed_probe(self) -> None:
         """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""
         kept, self._client.along = self._kept.load()
-        states = [(person, person.of_killed_probe(self._client, self._now)) for person in kept]
-        self._people = [state for _, state in states if state is not None]
+        self._people = [state for person in kept if (state := person.of_killed_probe(self._client, self._now))]
         for person in self._people:
             self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
         self._leftovers, _ = self._sweep()

@@ -366,7 +366,6 @@ class ScratchObjects:
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:
         """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
-        accounts = tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
             rows = self._client.reader.rows(USERS, query=query).rows
             accounts = tuple(row for row in rows if self._is_of_probe(USERS, row))
