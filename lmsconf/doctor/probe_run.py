@@ -79,10 +79,9 @@ class ProbeRun:
         tell: Callable[[str], None],
     ) -> None:
         self._client, self._users, self._content_name = client, users, content
-        self._accounts, self._now, self._tell = accounts, now, tell
+        self._accounts, self._now, self._kept, self._tell = accounts, now, kept, tell
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
-        self._kept = kept
         self._people: list[PersonBackup] = []
         self._undone: list[str] = []
         self._leftovers: list[str] | None = None

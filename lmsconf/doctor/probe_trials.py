@@ -234,10 +234,8 @@ class ScratchObjects:
     """
 
     def __init__(self, client: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
-        self._client = client
+        self._client, self._mark, self._settle = client, mark, settle
         self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
-        self._mark = mark
-        self._settle = settle
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
         self.left: set[ListOperation] = set()
         """The listings with objects that could not be deleted."""

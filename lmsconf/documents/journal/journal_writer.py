@@ -75,13 +75,11 @@ class Journal(AbstractContextManager["Journal"]):
     """Records one run. A context manager; its methods are thread-safe."""
 
     def __init__(self, path: Path, plan_digest: str, descriptor: int, clock: Clock, sync: Sync) -> None:
-        self.path, self.plan_digest = path, plan_digest
-        self._descriptor = descriptor
-        self._clock, self._sync = clock, sync
+        self.path, self.plan_digest, self._descriptor = path, plan_digest, descriptor
+        self._clock, self._sync, self._turn = clock, sync, Lock()
         self._failure: OSError | None = None
         self._warnings: list[Problem] = []
         self._after: SnapshotDigest | None = None
-        self._turn = Lock()
 
     @classmethod
     def begin(
