@@ -237,15 +237,10 @@ def _open_journal(
         before=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
         commit=commit,
-        sync=_skip_fsync if settings.workspace.embedded else os.fsync,
+        # An embedded workspace does not flush its commits to the disk either. Both outlive a process that is killed; a
+        # power failure may lose the end of either.
+        sync=(lambda _: None) if settings.workspace.embedded else os.fsync,
     )
-
-
-def _skip_fsync(_: int) -> None:
-    """Sync nothing: an embedded workspace does not flush its commits to the disk either.
-
-    Both outlive a process that is killed; a power failure may lose the end of either.
-    """
 
 
 @contextmanager

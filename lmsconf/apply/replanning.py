@@ -108,10 +108,10 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     """Map a run to its exit code."""
     if run.interrupted_by is not None:
         return interrupt_exit_code(run.interrupted_by)
+    if run.stopped_by is not None and not run.may_have_written:
+        return run.stopped_by.exit
     failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
     if failed and not run.may_have_written:
-        if run.stopped_by is not None:
-            return run.stopped_by.exit
         if any(isinstance(error, Unauthorized) for error in run.errors):
             return ExitCode.UNAUTHORIZED
         return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
@@ -120,22 +120,6 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
         return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
     # A plan without calls whose manifests are not available leaves nothing to do or to verify.
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
-
-
-def unattempted_calls(plan: Plan, error: LmsconfError) -> tuple[CallOutcome, ...]:
-    """The outcomes of a plan's calls after an error before the first of them."""
-    return tuple(
-        CallOutcome(
-            call=call.id,
-            address=call.address,
-            operation=call.operation,
-            status=CallStatus.NOT_ATTEMPTED,
-            reason=error.message,
-            hint=error.hint,
-            people=call.people,
-        )
-        for call in plan.calls
-    )
 
 
 _VERIFYING: Final = "Verifying"

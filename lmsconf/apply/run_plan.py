@@ -21,10 +21,9 @@ from lmsconf.apply.replanning import (
     replan_everything,
     replay,
     skipped_verification,
-    unattempted_calls,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult
+from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult, unstarted_run
 from lmsconf.apply.side_effects import sort_of_call
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_reader import seen_values
@@ -287,19 +286,5 @@ def report_unstarted(
     workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
 ) -> ApplyReport:
     """Return the report of a run that stopped before its first call."""
-    return ApplyReport(
-        plan_digest=plan_digest(plan),
-        workspace=plan.workspace,
-        url=plan.url,
-        people=plan.people,
-        started_at=workspace.now(),
-        finished_at=workspace.now(),
-        outcomes=unattempted_calls(plan, error),
-        verified=VerifiedScope(reason="Nothing was sent."),
-        converged=None,
-        residue=(),
-        problems=error.problems,
-        meta=dict(meta),
-        exit=error.exit,
-        predicted=plan.effects.totals if plan.changes else None,
-    )
+    unverified = skipped_verification("Nothing was sent.", error.problems)
+    return _report(workspace, plan, plan_digest(plan), unstarted_run(plan, error), unverified, workspace.now(), meta)

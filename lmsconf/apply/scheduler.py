@@ -138,6 +138,25 @@ class RunResult(Struct, kw_only=True):
         )
 
 
+def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
+    """Return the result of a run that an error stops before its first call."""
+    return RunResult(
+        outcomes=tuple(
+            CallOutcome(
+                call=call.id,
+                address=call.address,
+                operation=call.operation,
+                status=CallStatus.NOT_ATTEMPTED,
+                reason=error.message,
+                hint=error.hint,
+                people=call.people,
+            )
+            for call in plan.calls
+        ),
+        stopped_by=error,
+    )
+
+
 _ABANDONED: Final = "Apply again: what was done is detected, and only the rest is done."
 _LONGEST_WAIT: Final = 0.2
 """Seconds after which a signal is noticed at the latest."""

@@ -138,7 +138,8 @@ def _token(settings: Settings, now: datetime) -> CheckResult:
 
 def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many resources of a limited kind exist, and names that are live more than once."""
-    operations = _listings()
+    operations = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
+    operations[CONTENT] = CATALOG
     jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
     listings = reader.together(jobs)
     for kind in KINDS.values():
@@ -156,12 +157,6 @@ def _names(reader: Api) -> Iterable[CheckResult]:
         (twice, Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint),
         (True, Health.OK, "no duplicate names within a kind", None),
     )
-
-
-def _listings() -> dict[str, ListOperation]:
-    """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
-    own = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
-    return {**own, CONTENT: CATALOG}
 
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
