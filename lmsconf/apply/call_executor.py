@@ -56,10 +56,8 @@ def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     Each call that changes a replaced resource counts as revoking, also if it only narrows it.
     """
     replaced = {change.address for change in plan.changes if change.replaced_by}
-    revoking = [call for call in plan.calls if revokes_access(call)]
-    changing = [call for call in plan.calls if call.address in replaced]
-    needed = {need for call in (*revoking, *changing) for need in call.needs}
-    strictly = {need for call in changing for need in call.needs}
+    strictly = {need for call in plan.calls if call.address in replaced for need in call.needs}
+    needed = strictly | {need for call in plan.calls if revokes_access(call) for need in call.needs}
     checks = {
         call.id: grant_verification(call) or (replacement_verification(call) if call.id in strictly else None)
         for call in plan.calls
@@ -105,9 +103,8 @@ def _what_is_left(call: Call, replay: Replay) -> tuple[Problem, ...]:
     except ProblemsFound as error:
         return error.problems
     refused = [problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)]
-    same = [one for one in now.calls if one.address == call.address and one.operation == call.operation]
-    waits = {id for one in same for id in one.needs}
-    left = dict.fromkeys(str(one.address) for one in now.calls if one.id in waits)
+    same = [one for one in now.calls if (one.address, one.operation) == (call.address, call.operation)]
+    left = dict.fromkeys(str(one.address) for one in now.calls if any(one.id in waiting.needs for waiting in same))
     return (
         *refused,
         *(Problem(code=StalePlan.code, message=f"{address} has changed", address=address) for address in left),

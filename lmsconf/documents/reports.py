@@ -135,8 +135,12 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
 
 def entry_json(entry: FleetEntry) -> dict[str, Json]:
     """Return the result in one workspace as JSON, without the keys about what it has nothing of."""
-    known = {"basis": entry.basis, "relaxed": entry.relaxed}
-    known |= dict.fromkeys(("assumed_keys", "assumed_calls"), entry.assumed_keys)
+    known = {
+        "basis": entry.basis,
+        "relaxed": entry.relaxed,
+        "assumed_keys": entry.assumed_keys,
+        "assumed_calls": entry.assumed_keys,
+    }
     left_out = [key for key, value in known.items() if not value]
     return {**without_keys(object_json(entry), *left_out), "blocked": [*map(blocker_json, entry.blocked)]}
 
@@ -382,16 +386,16 @@ def people_json(effects: Effects) -> str:
         }
         for one in effects.unknown
     ]
-    rows = to_json(effects.rows or ())
-    return render_canonical_json({"format": "lmsconf.people/1", "rows": rows, "unknown": unknown})
+    return render_canonical_json(
+        {"format": "lmsconf.people/1", "rows": to_json(effects.rows or ()), "unknown": unknown}
+    )
 
 
 def problems_json(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
     severities = [problem.severity for problem in problems]
     summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
-    parts: dict[str, Json] = {"summary": summary, "problems": to_json(problems)}
-    return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, **parts})
+    return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, "summary": summary, "problems": to_json(problems)})
 
 
 def load_problems(text: str) -> tuple[Problem, ...]:
