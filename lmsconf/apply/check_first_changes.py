@@ -156,13 +156,7 @@ class ComparedList:
     @property
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
-        try:
-            people = [
-                require_object(self._client.call("users.get", path={"userId": id}), "a user") for id in self.others
-            ]
-        except Rejected:
-            return True
-        return any(one.get("archivedAt") for one in people)
+        return any(is_archived(self._client, id) for id in self.others)
 
     def whole(self) -> IssuedRequest:
         """Return the call with everybody in its list."""
@@ -227,6 +221,15 @@ def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]
     parts = body if isinstance(body, dict) else {}
     lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
     return {**parts, **lists}
+
+
+def is_archived(client: Client, person: str) -> bool:
+    """Whether the person with an id is archived, or cannot be read."""
+    try:
+        answer = client.call("users.get", path={"userId": person})
+    except Rejected:
+        return True
+    return bool(require_object(answer, "a user").get("archivedAt"))
 
 
 def adds_to_others(change: Change) -> bool:
