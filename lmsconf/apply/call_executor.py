@@ -13,7 +13,7 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, Wo
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-from lmsconf.apply.check_first_changes import missing_grants
+from lmsconf.apply.check_first_changes import LISTS, is_archived
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.side_effects import missing_manager_right
 from lmsconf.apply.try_assumptions import FirstCalls
@@ -36,6 +36,7 @@ from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by,
 from lmsconf.kinds.custom_field.types import is_migrated
 from lmsconf.kinds.grant_verification import (
     GrantVerification,
+    SentCall,
     grant_verification,
     replacement_verification,
     revokes_access,
@@ -70,11 +71,17 @@ def verify_grant(
     client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
 ) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    missing = resolver.poll(partial(missing_grants, client, sent, check), not_)
+    call = SentCall(sent.path_values(client.spec), sent.body)
+    granted = frozenset(check.granted(call))
+    missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
+    if sent.call.operation in LISTS:
+        # A call that replaces a list names archived people, too, whom the list may not show.
+        missing = frozenset(id for id in missing if not is_archived(client, str(id)))
     if missing:
         keys = client.spec[sent.call.operation].dialect_keys
         raise NoEffect(
-            f"the service accepted it, and {missing}; {check.spared}",
+            f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
+            f"{check.spared}",
             hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
         )
 
@@ -175,9 +182,9 @@ class CallExecutor:
 
     def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
-        check = replacement_verification(sent.call)
+        call, check = SentCall({}, sent.body), replacement_verification(sent.call)
         try:
-            if check is not None and not missing_grants(client, sent, check):
+            if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
             self._resolver.again(sent.call)
             body = body_of_live(client.spec, sent.body, self._recreated[sent.call.id])

@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -47,7 +47,7 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import GrantVerification, SentCall, grant_verification, read_fields, targets_of
+from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
@@ -79,19 +79,6 @@ def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
     parts = body if isinstance(body, dict) else {}
     empty = frozenset(key for key in load_api_description().names if not parts.get(spec.behaviour(key), True))
     return empty | {CLEAR_TIME} if empty & WINDOW_KEYS else empty
-
-
-def missing_grants(
-    client: Client,
-    sent: IssuedRequest,
-    check: GrantVerification,
-    is_left_out: Callable[[Hashable], bool] = lambda _: False,
-) -> str:
-    """Return which part of what a call grants does not show; empty if all of it does, but for what is left out."""
-    call = SentCall(sent.path_values(client.spec), sent.body)
-    granted = frozenset(one for one in check.granted(call) if not is_left_out(one))
-    missing = len(granted.difference(check.visible(client.call, call)))
-    return check.missing.format(missing=missing, granted=len(granted)) if missing else ""
 
 
 def read_person(client: Client, id: str) -> Mapping[str, Json]:
@@ -174,10 +161,7 @@ class ComparedList:
     @property
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
-        with suppress(Rejected):
-            people = [read_person(self._client, id) for id in self.others]
-            return any(one.get("archivedAt") for one in people)
-        return True
+        return any(is_archived(self._client, id) for id in self.others)
 
     def whole(self) -> IssuedRequest:
         """Return the call with everybody in its list."""
@@ -242,6 +226,13 @@ def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]
     parts = body if isinstance(body, dict) else {}
     lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
     return {**parts, **lists}
+
+
+def is_archived(client: Client, person: str) -> bool:
+    """Whether the person with an id is archived, or cannot be read."""
+    with suppress(Rejected):
+        return bool(read_person(client, person).get("archivedAt"))
+    return True
 
 
 def adds_to_others(change: Change) -> bool:
@@ -404,13 +395,14 @@ class ComparedAnswers:
         if still:
             return f"the answer to {still[0].name} is still there"
         check = grant_verification(self._sent.call)
-        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
-        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
         if check is None:
             return ""
-        return missing_grants(
-            self._client, self._sent, check, lambda one: isinstance(one, tuple) and one[0] in self._unshown
-        )
+        call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
+        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
+        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
+        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
+        number = len(granted.difference(check.visible(self._client.call, call)))
+        return check.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:

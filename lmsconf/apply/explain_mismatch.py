@@ -230,8 +230,9 @@ def _of_target(left: _Left) -> _Explanation:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
         return _Explanation(keys=(TARGET_KEYS[path],))
-    if wanted is None and left.planned.action is Action.CREATE:
-        return _Explanation(why="the service sets it by itself: declare a value, or apply again to clear it")
+    if wanted is None and left.planned.action is not Action.UPDATE:
+        again = ", or apply again to clear it" if left.planned.action is Action.CREATE else ""
+        return _Explanation(why=f"the service sets it by itself: declare a value{again}")
     if wanted is None:
         other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
         tried = left.behaviour(CLEAR_TIME)

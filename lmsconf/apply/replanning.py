@@ -29,7 +29,7 @@ from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.guards import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.names import exact_pattern, matches_patterns
-from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
+from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses

@@ -771,6 +771,31 @@ def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -
         assert len([one for one in clinic.service.log if one.method == "POST" and one.path == "/content/targets"]) == 2
 
 
+class ListsActive(Sandbox):
+    """Leaves archived people out of the lists of groups."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if method != "GET" or not path.endswith(("/members", "/managers")):
+            return said
+        with self.store.read_transaction() as repository:
+            archived = {row[0] for row in repository.rows("SELECT id FROM people WHERE archived_at IS NOT NULL")}
+        return json_response(200, {"userIds": [id for id in json.loads(said.body)["userIds"] if id not in archived]})
+
+
+def test_archived_people_stay_in_a_list_that_leaves_them_out(open_clinic: Open) -> None:
+    """Where calls replace lists, they name those, too; what waits for the call to show does not wait for them."""
+    people = [{"email": f"p{number}@acme.example", "archived": number == 4} for number in range(5)]
+    anna = [{"email": email} for email in ("anna.berg@acme.example", BO)]
+    groups = [{"name": "Coaches", "members": [BO, "p1@acme.example", "p4@acme.example"], "managers": [BO]}]
+    more = {"people": [*anna, *people], "groups": groups}
+    clinic = open_clinic(REPLACES, more, made=ListsActive)
+    declare(clinic, "groups: [{name: Coaches, members: [bo.ek@acme.example, p2@acme.example]}]", KEY)
+    assert clinic.run("apply", "--auto-approve", "--allow", "removals=1")[0] == 0, clinic.err
+    assert lists(clinic)["Coaches members"] == {"bo.ek", "p2", "p4"}
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
 class Secretive(Sandbox):
     """Shows no answers to the hidden field Locker."""
 

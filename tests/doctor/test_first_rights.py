@@ -318,8 +318,10 @@ def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
-class ShowsNothing(Sandbox):
-    """Shows nothing of a single person who is archived."""
+class ShowsNothing(Hiding):
+    """Shows nothing of a single person who is archived; the listing has them."""
+
+    listings = ()
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         said = super().answer(method, path, query, headers, body)
@@ -328,10 +330,17 @@ class ShowsNothing(Sandbox):
         return json_response(410, {"message": "user is archived"}) if is_archived else said
 
 
-def test_who_is_archived_and_not_shown_stays_declared(open_clinic: Open) -> None:
+class ShowsNoRights(ShowsNothing):
+    """The extended listing does not have them."""
+
+    listings = ("/users/extended-info",)
+
+
+@pytest.mark.parametrize("made", [ShowsNothing, ShowsNoRights])
+def test_who_is_archived_and_not_shown_stays_declared(open_clinic: Open, made: type[Sandbox]) -> None:
     """The listing has them: their entry is compared by it, and others are read as ever."""
     people = [*cast("list[object]", PEOPLE["people"]), {"email": "old@acme.example", "archived": True}]
-    clinic = open_clinic({}, {**PEOPLE, "people": people}, made=ShowsNothing)
+    clinic = open_clinic({}, {**PEOPLE, "people": people}, made=made)
     declare(clinic, f"users: [{{email: old@acme.example, archived: true}}, {{email: {BO}, language: sv}}]\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err

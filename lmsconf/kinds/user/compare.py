@@ -277,8 +277,10 @@ def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
 def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     """Return a declared key whose live value was not read, or None if all were."""
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
-    keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
-    return next((key for key in keys if getattr(row, key) is None), None)
+    # Of somebody who is archived, a service may show no rights, and none forbids anything any more.
+    if not spec.declared_keys.isdisjoint(RIGHTS) or (spec.needs_live_rights and not row.archived):
+        wanted |= {*RIGHTS}
+    return next((key for key in sorted(wanted) if getattr(row, key) is None), None)
 
 
 def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:

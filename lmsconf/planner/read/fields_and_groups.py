@@ -121,6 +121,10 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
         details = _from_groups(reading.api, wanted, compared)
         lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
         reading.people_in_lists.update(*lists)
+        if _replaces(reading):
+            yield None
+            yield None
+            details = _with_archived(reading, details)
     yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
@@ -141,8 +145,33 @@ def _takes_fewer_pages(reading: ReadContext, requests: int) -> bool:
     """Return whether the extended listing can be read instead of requests for groups, with fewer pages."""
     total, page = reading.first_page
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
-    return not replaces and page > 0 and 0 < -(-(total or 0) // page) < requests
+    return not _replaces(reading) and page > 0 and 0 < -(-(total or 0) // page) < requests
+
+
+def _replaces(reading: ReadContext) -> bool:
+    return reading.api_spec.behaviour(ADD_MODE) == "replace"
+
+
+def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
+    """Return groups with the archived people whom their lists leave out, where the extended listing has them.
+
+    A call that replaces a list takes out those whom it does not name. The API specification does not say whether the
+    lists of groups have archived people (Manual Groups): where one is in a list, they do.
+    """
+    archived = {row.id for row in reading.listings[USER].rows if row.archived}
+    shown = set[RemoteId]().union(*(ids or () for row in groups.values() for ids in (row.members, row.managers)))
+    if not archived or archived & shown:
+        return dict(groups)
+    reading.extended_rows()
+    listed = reading.extended_info
+
+    def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
+        return None if ids is None else ids | (others & archived)
+
+    return {
+        id: GroupRow(id, row.name, whole(row.members, listed.members[id]), whole(row.managers, listed.managers[id]))
+        for id, row in groups.items()
+    }
 
 
 def read_group_members(
