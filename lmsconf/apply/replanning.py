@@ -184,8 +184,7 @@ def _fitting(
     between both plans.
     """
     _refuse_unusable(workspace, plan)
-    manifests, policy = _again(workspace, plan)
-    snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+    manifests, policy, snapshot = _read_again(workspace, plan, progress=progress)
     now, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
     if differences := find(plan, now, unplannable):
         changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
@@ -220,15 +219,14 @@ def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
-    manifests, policy = _again(workspace, plan, only)
     with phase(_VERIFYING) as progress:
-        snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+        manifests, policy, snapshot = _read_again(workspace, plan, only, progress)
     return workspace.draft(manifests, snapshot, policy).plan
 
 
 def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:
     """Read what the plan's own changes of one resource are compared with."""
-    return _read_touched(workspace, plan, *_again(workspace, plan, address))
+    return _read_again(workspace, plan, address)[2]
 
 
 def replan_resource(
@@ -239,11 +237,12 @@ def replan_resource(
     return make_plan(manifests, snapshot, policy, spec, created_at=workspace.now())
 
 
-def _read_touched(
-    workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
-) -> Snapshot:
+def _read_again(
+    workspace: WorkspaceReader, plan: Plan, only: Address | None = None, progress: Report | None = None
+) -> tuple[Manifests, Policy, Snapshot]:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    return workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
+    manifests, policy = _again(workspace, plan, only)
+    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
 
 
 def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:

@@ -284,7 +284,7 @@ def doctor(
             write_template("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
             if not yes:
                 require_consent("Start the probe?")
-            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, emails, content)))
+            diagnosis = _written(settings, diagnosis, _probed(settings, connection, emails, content))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
 
@@ -314,24 +314,23 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
         ).run()
 
 
-def _written(settings: Settings, diagnosis: DoctorReport) -> DoctorReport:
-    """Write the discovered dialect into the project file, keeping its mode.
+def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) -> DoctorReport:
+    """Return the report with a probe, after writing the discovered dialect into the project file, keeping its mode.
 
-    If that fails, report the problems and return the report with that exit code as its `failure`.
+    If that fails, report the problems; the report has that exit code as its `failure`.
     """
     from lmsconf.doctor.probe_run import set_dialect_keys
     from lmsconf.project.config_file import FILE
     from lmsconf.support.files import read_text, write_atomically
 
-    seen = diagnosis.probe.values if diagnosis.probe else {}
-    words = {key: value for key, value in seen.items() if settings.dialect.get(key) != value}
-    if diagnosis.probe is None or not words:
-        return diagnosis
+    words = {key: value for key, value in probe.values.items() if settings.dialect.get(key) != value}
+    if not words:
+        return replace(diagnosis, probe=probe)
     path = (settings.root / FILE).resolve()
     try:
         text = set_dialect_keys(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)
     except LmsconfError as error:
         report_problems(error.problems)
-        return replace(diagnosis, failure=error.exit)
-    return replace(diagnosis, probe=replace(diagnosis.probe, written=words))
+        return replace(diagnosis, probe=probe, failure=error.exit)
+    return replace(diagnosis, probe=replace(probe, written=words))
