@@ -284,8 +284,10 @@ def _groups(
     """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
     deleted -= {change.address for change in remaining}
-    ids = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
-    ids |= {change.address: change.id for change in plan.changes if change.id is not None}
+    ids = {
+        **{outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None},
+        **{change.address: change.id for change in plan.changes if change.id is not None},
+    }
     if not plan.effects.groups:
         return
     with connection.worker_pool(1) as pool:

@@ -140,8 +140,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many resources of a limited kind exist, and names that are live more than once."""
     operations = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
     operations[CONTENT] = CATALOG
-    jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
-    listings = reader.together(jobs)
+    listings = reader.together({name: partial(reader.rows, operation) for name, operation in operations.items()})
     for kind in KINDS.values():
         if kind.limit is not None and kind.name in listings:
             yield _used(kind, kind.limit, len(listings[kind.name].rows))

@@ -212,8 +212,7 @@ class PersonLessons:
         Raises Undetermined if no answer can be given.
         """
         free = self._scratch.count_free_fields()
-        if self._person.answers is None:
-            raise Undetermined("the person's answers have an unknown format")
+        required(self._person.answers is not None, "the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
         required(
@@ -222,7 +221,7 @@ class PersonLessons:
             "no answer to a field could be given",
         )
         self._client.learn((OMITTED,), partial(self._learn_omitted, self._fields[0], free))
-        self._learn_clearing(self._fields[0])
+        self._client.learn((CLEARING[first],), partial(self._learn_clearing, self._fields[0]))
         for type in others:
             self._client.learn((VALUES[type], CLEARING[type]), partial(self._learn_type, type))
         self._delete_fields()
@@ -306,7 +305,7 @@ class PersonLessons:
         return sent.accepted and self._answer_to(field) == [choice.id]
 
     def _learn_clearing(self, field: FieldRow) -> None:
-        """Probe what clears an existing answer."""
+        """Probe what clears an existing answer. Raises Undetermined if none can be given."""
         key = CLEARING[field.type]
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
@@ -315,9 +314,7 @@ class PersonLessons:
                 return False
             return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
-        if not self._answers(field):
-            self._client.record_undetermined((key,), "the scratch field did not take another answer")
-            return
+        required(self._answers(field), "the scratch field did not take another answer")
         value = self._client.first_working_value(key, works)
         stays, why = value is None and self._answer_to(field), self._client.failure_reason(key)
         self._client.conclude(key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, SEEN))
