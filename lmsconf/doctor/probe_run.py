@@ -89,7 +89,9 @@ class ProbeRun:
     def run(self) -> ProbeResult:
         """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
         self._learn_pages()
-        self._look_up()
+        api, content = self._client.reader, self._content_name
+        self._named = [_person(api, user) for user in self._users]
+        self._content = None if content is None else _content(api, content)
         try:
             self._clean_up_after_killed_probe()
             self._lessons()
@@ -110,12 +112,6 @@ class ProbeRun:
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
         reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
         self._client.conclude(PAGE_SIZE, (True, most, reason))
-
-    def _look_up(self) -> None:
-        """Find the ids of the people and the content."""
-        api, content = self._client.reader, self._content_name
-        self._named = [_person(api, user) for user in self._users]
-        self._content = None if content is None else _content(api, content)
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
