@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration,
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists
+from lmsconf.kinds.shared.manifest_entry import LISTS, PeopleList, declared_lists
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
@@ -155,14 +155,15 @@ def _replaces(reading: ReadContext) -> bool:
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
-    """Return groups with the archived people whom their lists leave out, where the extended listing has them.
+    """Return groups with the archived people that only the extended listing shows in them.
 
-    A call that replaces a list takes out those whom it does not name. The API specification does not say whether the
-    lists of groups have archived people (Manual Groups): where one is in a list, they do.
+    A call that replaces a list removes the people that it does not name. The API specification does not say
+    whether the lists of groups have archived people (Manual Groups): where one is in a list, they do.
     """
     people = reading.listings[USER]
     archived = {row.id for row in people.rows if row.archived}
-    listed = set[RemoteId]().union(*(ids or () for row in groups.values() for ids in (row.members, row.managers)))
+    lists = (ids or () for row in groups.values() for ids in (row.members, row.managers))
+    listed = set[RemoteId]().union(*lists)
     if archived & listed or not _adds_people(reading, groups):
         return dict(groups)
     reading.extended_rows()
@@ -173,20 +174,21 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
 
+    members, managers = extended.members, extended.managers
     return {
-        id: GroupRow(id, row.name, whole(row.members, extended.members[id]), whole(row.managers, extended.managers[id]))
+        id: GroupRow(id, row.name, whole(row.members, members[id]), whole(row.managers, managers[id]))
         for id, row in groups.items()
     }
 
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    planning = reading.plan_context({GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]})
+    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
+    planning = reading.plan_context(listings)
     matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
     both = [sides for match in matched.matches if match.row and (sides := diff(planning, match))]
-    return any(
-        _included(sides.after, key) - _included(sides.before, key) for sides in both for key in ("members", "managers")
-    )
+    lists = ((_included(sides.before, key), _included(sides.after, key)) for sides in both for key in LISTS)
+    return any(after - before for before, after in lists)
 
 
 def _included(form: Form | None, key: str) -> frozenset[str]:
@@ -195,7 +197,7 @@ def _included(form: Form | None, key: str) -> frozenset[str]:
 
 
 def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
-    """Return those of some people who are archived, or of whom the service shows nothing."""
+    """Return those of some people who are archived, or whose ids the service rejects."""
     found = set[RemoteId]()
     for id in sorted(ids):
         try:
