@@ -247,7 +247,7 @@ def without_second(
     resolver: AmbiguousWriteResolver,
     second: WrongAssumption,
 ) -> WrongAssumption:
-    """Delete one of two assignments that a call has left where one was; return the error that tells what was done.
+    """Delete one of two assignments that a call has left where one was; return the error with what was done.
 
     A service may delete one of them or both. If both, the assignment is created again, as planned.
     """
@@ -400,7 +400,8 @@ class ComparedAnswers:
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
         hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
         self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
-        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
+        pairs = (one for one in check.granted(call) if isinstance(one, tuple))
+        granted = {one for one in pairs if one[0] not in self._unshown}
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
 

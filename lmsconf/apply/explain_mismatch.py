@@ -244,7 +244,8 @@ def _of_target(left: _Left) -> _Explanation:
 
 def deviation_of(field: FieldChange) -> str | None:
     """Return how a service keeps or shows a declared time otherwise; None if the live one is another."""
-    return (_cut(field) or _shift(field)) if field.path in _PRECISIONS and field.before and field.after else None
+    is_time = field.path in _PRECISIONS and field.before and field.after
+    return _cut(field) or _shift(field) if is_time else None
 
 
 def _cut(field: FieldChange) -> str | None:
@@ -263,9 +264,9 @@ def _shift(field: FieldChange) -> str | None:
 
 
 def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:
-    """Whether fields that a fresh plan has left are times that a service keeps or shows otherwise than declared.
+    """Whether fields that a fresh plan has left are times that a service keeps or shows otherwise.
 
-    planned: the fields of the plan that was applied. One of them that is shown hours off may have its old value.
+    planned: the fields of the plan that was applied. One of them that is shown hours off may be as it was.
     """
     return all(deviation_of(one) and (one not in planned or _cut(one)) for one in fields)
 

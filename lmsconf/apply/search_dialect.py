@@ -116,7 +116,8 @@ class ValueSearch:
         self._replan = partial(replan_resource, workspace, plan, sent.call.address)
         self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
-        self._wanted = [field for one in plan.changes if one.address == self.call.address for field in one.fields]
+        own = (one for one in plan.changes if one.address == self.call.address)
+        self._wanted = [field for one in own for field in one.fields]
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}

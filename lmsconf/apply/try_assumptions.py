@@ -110,8 +110,8 @@ class FirstCalls:
         Of calls with as many, those come first whose values show whether the names are right.
         """
         keys = self._keys.get(call.id, frozenset())
-        # These wait for other calls: what is deleted to be created again, an addition to people in a list for one
-        # to an empty list, which shows what adding does, and what concerns everyone.
+        # These wait for other calls: what is deleted to be created again, an addition to people in a list
+        # for one to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             self._followed.get(call.id)
             or (ADD_MODE in keys & self._untried and call.address in self._to_others)
@@ -328,12 +328,13 @@ class FirstCalls:
         if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
-        # No key explains what the service sets by itself, or a time that it keeps otherwise. The report tells.
+        # No key explains what the service sets by itself, or a time that it keeps otherwise.
         planned_fields, fields = (
             [field for one in changes if one.address == sent.call.address for field in one.fields]
             for changes in (self._plan.changes, fresh.changes)
         )
-        is_set = sent.call.address in self._created and all(one.before and one.after is None for one in fields)
+        creates = sent.call.address in self._created
+        is_set = creates and all(one.before and one.after is None for one in fields)
         if left and not (fields and (is_set or deviates(fields, planned_fields))):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 

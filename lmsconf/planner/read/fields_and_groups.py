@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import ADD_MODE
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
+from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration, parse_field_row
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import declared_lists
+from lmsconf.kinds.shared.manifest_entry import LISTS, PeopleList, declared_lists
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
@@ -28,6 +29,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
+from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -153,25 +155,58 @@ def _replaces(reading: ReadContext) -> bool:
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
-    """Return groups with the archived people whom their lists leave out, where the extended listing has them.
+    """Return groups with the archived people that only the extended listing shows in them.
 
-    A call that replaces a list takes out those whom it does not name. The API specification does not say whether the
-    lists of groups have archived people (Manual Groups): where one is in a list, they do.
+    A call that replaces a list removes the people that it does not name. The API specification does not say
+    whether the lists of groups have archived people (Manual Groups): where one is in a list, they do.
     """
-    archived = {row.id for row in reading.listings[USER].rows if row.archived}
-    shown = set[RemoteId]().union(*(ids or () for row in groups.values() for ids in (row.members, row.managers)))
-    if not archived or archived & shown:
+    people = reading.listings[USER]
+    archived = {row.id for row in people.rows if row.archived}
+    lists = (ids or () for row in groups.values() for ids in (row.members, row.managers))
+    listed = set[RemoteId]().union(*lists)
+    if archived & listed or not _adds_people(reading, groups):
         return dict(groups)
     reading.extended_rows()
-    listed = reading.extended_info
+    extended = reading.extended_info
+    both = (ids[id] for ids in (extended.members, extended.managers) for id in groups)
+    archived |= _unlisted_among(reading, set[RemoteId]().union(*both) - {row.id for row in people.rows})
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
 
+    members, managers = extended.members, extended.managers
     return {
-        id: GroupRow(id, row.name, whole(row.members, listed.members[id]), whole(row.managers, listed.managers[id]))
+        id: GroupRow(id, row.name, whole(row.members, members[id]), whole(row.managers, managers[id]))
         for id, row in groups.items()
     }
+
+
+def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
+    """Return whether people are added to a live group, according to these rows."""
+    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
+    planning = reading.plan_context(listings)
+    matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
+    both = [sides for match in matched.matches if match.row and (sides := diff(planning, match))]
+    lists = ((_included(sides.before, key), _included(sides.after, key)) for sides in both for key in LISTS)
+    return any(after - before for before, after in lists)
+
+
+def _included(form: Form | None, key: str) -> frozenset[str]:
+    people = (form or {}).get(key)
+    return people.include if isinstance(people, PeopleList) else frozenset()
+
+
+def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
+    """Return those of some people who are archived, or whose ids the service rejects."""
+    found = set[RemoteId]()
+    for id in sorted(ids):
+        try:
+            answer = reading.api.get("users.get", path={"userId": id})
+        except Rejected:
+            found.add(id)
+        else:
+            found |= {id} if require_object(answer, "a user").get("archivedAt") else set()
+    return found
 
 
 def read_group_members(
