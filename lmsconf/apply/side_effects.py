@@ -121,8 +121,7 @@ class ComparedAccess:
 
     def __init__(self, client: Client, sent: IssuedRequest, changes: Sequence[Change]) -> None:
         self._client, self._sent, self._changes = client, sent, changes
-        named = sent.path_values(client.spec).get("userId")
-        self._ids = [named] if named else _managers(client, sent)[:1]
+        self._id = sent.path_values(client.spec).get("userId") or next(iter(_managers(client, sent)), None)
         self._email, self._before = "", frozenset[str]()
         self._before = self._read()
 
@@ -150,17 +149,19 @@ class ComparedAccess:
 
     def _read(self) -> frozenset[str]:
         """Return the names of the rights, the ids of the applications and the groups that the person has."""
-        held: list[str] = []
-        for id in self._ids:
-            person = read_person(self._client, id)
-            self._email = str(person.get("email") or id)
-            held += [right for right in RIGHTS if person.get(right)]
-            held += ["archived"] if person.get("archivedAt") else []
-            applications = person.get("applicationIds")
-            held += map(str, applications if isinstance(applications, list) else ())
-            held += (f"member of {name}" for name in _group_names(person, "memberOfGroups"))
-            held += (f"manager of {name}" for name in _group_names(person, "managerOfGroups"))
-        return frozenset(held)
+        if self._id is None:
+            return frozenset()
+        person = read_person(self._client, self._id)
+        self._email, applications = str(person.get("email") or self._id), person.get("applicationIds")
+        return frozenset(
+            (
+                *(right for right in RIGHTS if person.get(right)),
+                *(["archived"] if person.get("archivedAt") else []),
+                *map(str, applications if isinstance(applications, list) else ()),
+                *(f"member of {name}" for name in _group_names(person, "memberOfGroups")),
+                *(f"manager of {name}" for name in _group_names(person, "managerOfGroups")),
+            )
+        )
 
 
 def _group_names(person: Mapping[str, Json], key: str) -> Iterator[str]:

@@ -240,34 +240,34 @@ _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
 class ListingPageSize(Struct, frozen=True):
-    """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
+    """The largest page of one listing. `refused`: `requested` itself was rejected."""
 
     operation: str
     requested: int
-    most: int | None
+    most: int
     refused: bool = False
 
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
-    """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
-    return [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
+    """Return what each listing that is long enough returns for that page size. Raises ApiError if one cannot be read."""
+    sizes = [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
+    return [size for size in sizes if size is not None]
 
 
 def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
     """The page size that all listings return; None if none of them is long enough."""
-    sizes = [(limit.most, limit.most < limit.requested) for limit in limits if limit.most is not None]
-    caps = [most for most, short in sizes if short]
-    return min(caps) if caps else max((most for most, _ in sizes), default=None)
+    caps = [limit.most for limit in limits if limit.most < limit.requested]
+    return min(caps) if caps else max((limit.most for limit in limits), default=None)
 
 
 def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
-    short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
+    short = [limit for limit in limits if limit.most < limit.requested]
     verbs = {True: "takes", False: "gives"}
     message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
     health = Health.ERROR if any(one.refused for one in short) else Health.WARNING
-    operations = [limit.operation for limit in limits if limit.most is not None]
+    operations = [limit.operation for limit in limits]
     unknown = "no listing is longer than a page, so the largest page size is not known"
     return _first_result(
         "pages",
@@ -277,8 +277,8 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     )
 
 
-def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:
-    """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
+def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize | None:
+    """Find the largest page of one listing, by smaller sizes if a large one is rejected; None if it is too short."""
     for size in (requested, *(size for size in _SMALLER if size < requested)):
         try:
             rows, total = _page(api, listing, size)
@@ -289,7 +289,7 @@ def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:
         if rows >= size:
             return ListingPageSize(listing.name, requested, size)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
-        return ListingPageSize(listing.name, requested, rows if more and rows else None)
+        return ListingPageSize(listing.name, requested, rows) if more and rows else None
     raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
 
 
