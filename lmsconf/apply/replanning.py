@@ -156,7 +156,7 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
 
 
 def refuse_stale_plan(workspace: WorkspaceReader, plan: Plan, phase: Phase = unreported) -> Snapshot:
-    """Return the snapshot that a plan fits, of all that its changes depend on. Raises StalePlan if it fits none."""
+    """Return the snapshot that a plan fits. Raises StalePlan if it expired, or is of another state or workspace."""
     with phase("Checking") as progress:
         return _fitting(workspace, plan, find_stale_resources, progress)[0]
 

@@ -230,7 +230,9 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
 
 def _watched(plan: Plan, spec: ApiSpec, seen: Mapping[str, str]) -> set[str]:
     """Return the sorts of calls whose first one is compared with what it does along."""
-    sorts = {sort for call in plan.calls if (sort := sort_of_call(call)) and not spec.is_known(MANAGED_GROUPS)}
+    if spec.is_known(MANAGED_GROUPS):
+        return set()
+    sorts = {sort for call in plan.calls if (sort := sort_of_call(call))}
     return {sort for sort in sorts if seen.get(f"{MANAGED_GROUPS} {sort}") != spec.behaviour(MANAGED_GROUPS)}
 
 
