@@ -183,7 +183,7 @@ def _learn_mode(
         scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         scratch.refuse_leftovers(SMART_GROUPS)
         scratch.count_free_fields()
-        field = scratch.create_field("CHOICE", "managers")
+        field = scratch.create_field("CHOICE", "managers", _TEXT)
         condition = {"customFieldId": str(field.id), "choiceIds": [str(one.id) for one in field.choices]}
         smart = scratch.create(SMART_GROUPS, {"conditions": [condition]}, "managers")
         kept.append(_keeps(client, SMART_GROUPS.id, str(smart[SMART_GROUPS.id]), able))
