@@ -117,8 +117,6 @@ def without_keys(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
 def _plain(value: object) -> object:
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Mapping):
-        return dict(value)
     raise TypeError(f"JSON cannot hold a {type(value).__name__}")
 
 
