@@ -330,6 +330,22 @@ class ShowsNothing(Hiding):
         return json_response(410, {"message": "user is archived"}) if is_archived else said
 
 
+class ShowsNobody(ShowsNothing):
+    """Neither listing has them, either."""
+
+    listings = ("/users", "/users/extended-info")
+
+
+def test_who_is_archived_and_shown_nowhere_is_no_error(open_clinic: Open) -> None:
+    """The run that archives somebody ends with 0: a warning says that the account is not listed."""
+    clinic = open_clinic({}, PEOPLE, made=ShowsNobody)
+    for _ in range(2):
+        declare(clinic, f"users: [{{email: {CY}, archived: true}}, {{email: {BO}, language: sv}}]\n")
+        code, out = clinic.run("apply", "--auto-approve")
+        assert code == 0, out + clinic.err
+    assert f"{CY} is not listed, and the service may not list archived people" in clinic.err + out
+
+
 class ShowsNoRights(ShowsNothing):
     """The extended listing does not have them."""
 
