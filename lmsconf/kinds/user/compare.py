@@ -138,7 +138,7 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSp
 def _without_hidden_pins(
     planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], rows: Sequence[PersonRow]
 ) -> list[DesiredResource[PersonSpec]]:
-    """Return the declared people, without the pins of those to archive whom a service shows no more."""
+    """Return the declared people, without the pins of people to archive that a service does not show."""
     known = {key for row in rows for key in (row.id, row.name)}
     workspace, may_hide = planning.policy.workspace, not lists_archived(planning)
 
