@@ -330,6 +330,30 @@ class ShowsNothing(Hiding):
         return json_response(410, {"message": "user is archived"}) if is_archived else said
 
 
+class ShowsNobody(ShowsNothing):
+    """Neither listing has them, either, and a new language shows late."""
+
+    listings = ("/users", "/users/extended-info")
+    late: ClassVar[list[SandboxResponse]] = []
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "GET" and path == "/users/u-2" and self.late:
+            return self.late.pop()
+        if path == "/users/u-2/update-language":
+            self.late.append(super().answer("GET", "/users/u-2", "", headers, b""))
+        return super().answer(method, path, query, headers, body)
+
+
+def test_who_is_archived_and_shown_nowhere_is_no_error(open_clinic: Open) -> None:
+    """The run that archives somebody ends with 0, also where it reads again what it has touched."""
+    clinic = open_clinic({}, PEOPLE, made=ShowsNobody)
+    for _ in range(2):
+        declare(clinic, f"users: [{{email: {CY}, archived: true}}, {{email: {BO}, language: sv}}]\n")
+        code, out = clinic.run("apply", "--auto-approve")
+        assert code == 0, out + clinic.err
+    assert f"{CY} is not listed, and the service may not list archived people" in clinic.err + out
+
+
 class ShowsNoRights(ShowsNothing):
     """The extended listing does not have them."""
 

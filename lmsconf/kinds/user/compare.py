@@ -26,7 +26,12 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.kinds.user.people_directory import may_be_hidden, people_directory, register_planned_people
+from lmsconf.kinds.user.people_directory import (
+    lists_archived,
+    may_be_hidden,
+    people_directory,
+    register_planned_people,
+)
 from lmsconf.kinds.user.steps import (
     choice_refs_in_answers,
     live_answers,
@@ -59,6 +64,7 @@ def match_people(
     if not declared:
         return MatchResult()
     rows = _nameable(planning, declared)
+    declared = _without_hidden_pins(planning, declared, rows)
     matched, _ = match_declared(planning, USER, "person", declared, rows)
     matched.live = sum(not row.archived for row in rows)
     complete_copies(planning, matched)
@@ -127,6 +133,22 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSp
     pinned = {resource.pin(planning.policy.workspace) for resource in declared}
     active = {row.name for row in rows if not row.archived}
     return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
+
+
+def _without_hidden_pins(
+    planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], rows: Sequence[PersonRow]
+) -> list[DesiredResource[PersonSpec]]:
+    """Return the declared people, without the pins of people to archive that a service does not show."""
+    known = {key for row in rows for key in (row.id, row.name)}
+    workspace, may_hide = planning.policy.workspace, not lists_archived(planning)
+
+    def is_shown(one: DesiredResource[PersonSpec]) -> bool:
+        return not known.isdisjoint((one.address.name, one.pin(workspace)))
+
+    return [
+        replace(one, pins={}) if may_hide and one.spec.flag("archived") and not is_shown(one) else one
+        for one in declared
+    ]
 
 
 def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:

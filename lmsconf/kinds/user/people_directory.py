@@ -188,10 +188,10 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
     if not is_unlisted or match.declared.spec.flag("archived") is None:
         return False
-    return planning.policy.verifying or not _lists_archived(planning)
+    return planning.policy.verifying or not lists_archived(planning)
 
 
-def _lists_archived(planning: PlanContext) -> bool:
+def lists_archived(planning: PlanContext) -> bool:
     """Return whether the listing of people has somebody who is archived."""
     return any(row.archived and not row.unlisted for row in planning.snapshot.rows(PersonRow))
 
