@@ -226,9 +226,11 @@ def _of_answer(left: _Left) -> _Explanation:
 def _of_target(left: _Left) -> _Explanation:
     """A value of an assignment."""
     path, live, wanted = left.field.path, left.field.before, left.field.after
-    if why := deviation_of(left.field):
+    why = deviation_of(left.field)
+    is_kept = left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields
+    if why and (not is_kept or _cut(left.field)):
         return _Explanation(why=why)
-    if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
+    if is_kept:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
         return _Explanation(keys=(TARGET_KEYS[path],))
@@ -258,7 +260,7 @@ def _cut(field: FieldChange) -> str | None:
 
 def _shift(field: FieldChange) -> str | None:
     shift = _instant(field.before) - _instant(field.after)
-    if field.path == "custom_archive_date" or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
+    if field.path == "custom_archive_date" or not shift or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
         return None
     side = "later" if shift > timedelta() else "earlier"
     by = duration_in_words(abs(shift).total_seconds())
