@@ -153,13 +153,14 @@ class ComparedAccess:
         )
 
     def _read(self) -> frozenset[str]:
-        """Return the names of the rights, the ids of the applications and the groups that the person has."""
+        """Return the rights, the ids of applications, the groups and the dates that the person has."""
         held: list[str] = []
         for id in self._ids:
             person = _read(self._client, id)
             self._email = str(person.get("email") or id)
             held += [right for right in RIGHTS if person.get(right)]
             held += ["archived"] if person.get("archivedAt") else []
+            held += ["custom_archive_date"] if person.get("customArchiveDate") else []
             applications = person.get("applicationIds")
             held += map(str, applications if isinstance(applications, list) else ())
             held += (f"member of {name}" for name in _group_names(person, "memberOfGroups"))
