@@ -283,7 +283,7 @@ class Dateless(Sandbox):
 def test_an_archive_date_that_goes_with_a_right_is_told(open_clinic: Open) -> None:
     """The account would have ended on that date, and does not any more: a warning."""
     people = [{"email": ANNA, "admin": True}, {"email": BO, "custom_archive_date": "2027-03-01T00:00:00Z"}]
-    others: dict[str, object] = dict.fromkeys(("groups", "smart_groups", "content_targets"), [])
+    others: dict[str, object] = {"groups": [], "smart_groups": [], "content_targets": []}
     clinic = open_clinic({}, {"people": people, **others}, made=Dateless)
     declare(clinic, f"users: [{{email: {BO}, manager: true}}]\n")
     code, out = clinic.run("apply", "--auto-approve")
