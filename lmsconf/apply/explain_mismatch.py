@@ -161,8 +161,6 @@ def _explained(left: _Left) -> _Explanation:
     """Return what would explain that one key is not as planned, by the operations that should have changed it."""
     path, sent = left.field.path, {operation for operation, _ in left.batches}
     top, _, _ = path.partition(".")
-    if why := deviation_of(left.field):
-        return _Explanation(why=why)
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(left, operation)
     if "content-targets.create" in sent and path in TARGET_KEYS:
@@ -178,6 +176,8 @@ def _explained(left: _Left) -> _Explanation:
         return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not left.field.after:
         return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
+    if path == "custom_archive_date" and (why := deviation_of(left.field)):
+        return _Explanation(why=why)
     keys = {
         "users.create": _CREATED.get(path),
         "users.set-custom-archived-date": "users.set-custom-archived-date.date"
@@ -226,7 +226,11 @@ def _of_answer(left: _Left) -> _Explanation:
 def _of_target(left: _Left) -> _Explanation:
     """A value of an assignment."""
     path, live, wanted = left.field.path, left.field.before, left.field.after
-    if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
+    why = deviation_of(left.field)
+    is_kept = left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields
+    if why and (not is_kept or _cut(left.field)):
+        return _Explanation(why=why)
+    if is_kept:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
         return _Explanation(keys=(TARGET_KEYS[path],))
@@ -256,7 +260,7 @@ def _cut(field: FieldChange) -> str | None:
 
 def _shift(field: FieldChange) -> str | None:
     shift = _instant(field.before) - _instant(field.after)
-    if field.path == "custom_archive_date" or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
+    if field.path == "custom_archive_date" or not shift or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
         return None
     side = "later" if shift > timedelta() else "earlier"
     by = duration_in_words(abs(shift).total_seconds())

@@ -148,7 +148,7 @@ class ComparedAccess:
         )
 
     def _read(self) -> frozenset[str]:
-        """Return the names of the rights, the ids of the applications and the groups that the person has."""
+        """Return the rights, the ids of applications, the groups and the dates that the person has."""
         if self._id is None:
             return frozenset()
         person = read_person(self._client, self._id)
@@ -157,6 +157,7 @@ class ComparedAccess:
             (
                 *(right for right in RIGHTS if person.get(right)),
                 *(["archived"] if person.get("archivedAt") else []),
+                *(["custom_archive_date"] if person.get("customArchiveDate") else []),
                 *map(str, applications if isinstance(applications, list) else ()),
                 *(f"member of {name}" for name in _group_names(person, "memberOfGroups")),
                 *(f"manager of {name}" for name in _group_names(person, "managerOfGroups")),

@@ -270,6 +270,27 @@ def test_what_comes_along_with_a_right_is_told(open_clinic: Open) -> None:
     assert "the plan does not show it" not in out
 
 
+class Dateless(Sandbox):
+    """Takes the custom archive date from people who become managers: managers cannot have one."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("make-manager/true"):
+            date = path.replace("access/make-manager/true", "set-custom-archived-date")
+            super().answer("POST", date, "", {**headers, "content-type": "application/json"}, b'{"date": null}')
+        return super().answer(method, path, query, headers, body)
+
+
+def test_an_archive_date_that_goes_with_a_right_is_told(open_clinic: Open) -> None:
+    """The account would have ended on that date, and does not any more: a warning."""
+    people = [{"email": ANNA, "admin": True}, {"email": BO, "custom_archive_date": "2027-03-01T00:00:00Z"}]
+    others: dict[str, object] = {"groups": [], "smart_groups": [], "content_targets": []}
+    clinic = open_clinic({}, {"people": people, **others}, made=Dateless)
+    declare(clinic, f"users: [{{email: {BO}, manager: true}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 0, out + clinic.err
+    assert f"also changed {BO}, and the plan does not show it: - custom_archive_date." in out
+
+
 class Hiding(Sandbox):
     """A service whose listing of people has nobody who is archived; the extended one has them."""
 

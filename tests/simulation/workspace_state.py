@@ -19,7 +19,10 @@ from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS
 from lmsconf.sandbox.store import Repository, Value
 
-_FIELDS: Final = "SELECT id, name, type, description, hidden, locked, optional FROM fields"
+# An optional flag that is absent from an answer equals false, so both are the same here.
+_FIELDS: Final = """
+    SELECT id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0) FROM fields
+"""
 _CHOICES: Final = "SELECT field, id, name FROM choices"
 _GROUPS: Final = "SELECT kind, id, name FROM groups"
 _PEOPLE_OF: Final = {

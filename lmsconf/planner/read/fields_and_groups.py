@@ -169,7 +169,8 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     reading.extended_rows()
     extended = reading.extended_info
     both = (ids[id] for ids in (extended.members, extended.managers) for id in groups)
-    archived |= _unlisted_among(reading, set[RemoteId]().union(*both) - {row.id for row in people.rows})
+    others = set[RemoteId]().union(*both) - listed
+    archived |= _unlisted_among(reading, others - {row.id for row in people.rows})
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
