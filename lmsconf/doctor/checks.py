@@ -249,7 +249,7 @@ class ListingPageSize(Struct, frozen=True):
 
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
-    """Return what each listing that is long enough returns for that page size. Raises ApiError if one cannot be read."""
+    """Return what listings that are long enough return for that page size. Raises ApiError if one cannot be read."""
     sizes = [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
     return [size for size in sizes if size is not None]
 
