@@ -271,10 +271,10 @@ def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredConditi
 
 
 def _by_id(registry: NameRegistry, condition: DeclaredCondition) -> dict[str, object]:
-    at, scope = Address.of(CUSTOM_FIELD, condition.field), choices_registry_kind(condition.field)
+    at = Address.of(CUSTOM_FIELD, condition.field)
     body = {
-        "customFieldId": registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at)),
-        "choiceIds": [registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)],
+        "customFieldId": registry.id_or_ref(Ref(at)),
+        "choiceIds": [registry.id_or_ref(Ref(at, name)) for name in sorted(condition.choices)],
         "systemCondition": condition.system_condition,
     }
     return {key: value for key, value in body.items() if value}

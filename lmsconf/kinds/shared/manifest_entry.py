@@ -191,8 +191,7 @@ class LiveNames:
 
     def is_resolved_by_name(self, kind: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        name = normalize_name(row.name)
-        return self.planning.registry.id_or_ref(kind, name, Ref(Address.of(kind, name))) == row.id
+        return self.planning.registry.id_or_ref(Ref(Address.of(kind, normalize_name(row.name)))) == row.id
 
     def needs_id(self, kind: str, row: HasName) -> bool:
         """Whether another row of the kind has the same name, or one that looks the same to a reader."""

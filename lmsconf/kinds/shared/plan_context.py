@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, choices_registry_kind
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
@@ -84,10 +84,13 @@ class NameRegistry:
         """Whether the name will exist after apply."""
         return name in self._ids[kind]
 
-    def id_or_ref(self, kind: str, name: str, new: Ref) -> RemoteId | Ref:
-        """Return the id for a name, or `new` if it will be created. Raises KeyError for an unknown name."""
+    def id_or_ref(self, ref: Ref) -> RemoteId | Ref:
+        """Return the id of a resource, or of a choice; `ref` if it will be created. Raises KeyError for others."""
+        kind, name = ref.address.kind, ref.address.name
+        if ref.part is not None:
+            kind, name = choices_registry_kind(name), ref.part
         remote_id = self._ids[kind][name]
-        return new if remote_id is None else remote_id
+        return ref if remote_id is None else remote_id
 
     def names(self, kind: str) -> list[str]:
         """Return all names of the kind after apply."""

@@ -154,7 +154,7 @@ def _answers_step(
         sent.update(_kept(planning, row))
         changed |= {field: answer for field, answer in after.items() if answer}
     for field, answer in changed.items():
-        id = planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(Address.of(CUSTOM_FIELD, field)))
+        id = planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field)))
         sent[id] = field, _value(planning, field, answer)
     body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
@@ -195,12 +195,8 @@ def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[R
 def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
-    refs = {ref for ref in fields if isinstance(planning.registry.id_or_ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
-    for ref in choice_refs_in_answers(planning, answers):
-        scope, name = choices_registry_kind(ref.address.name), cast(str, ref.part)
-        if isinstance(planning.registry.id_or_ref(scope, name, ref), Ref):
-            refs.add(ref)
-    return frozenset(refs)
+    named = {*fields, *choice_refs_in_answers(planning, answers)}
+    return frozenset(ref for ref in named if isinstance(planning.registry.id_or_ref(ref), Ref))
 
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
@@ -222,11 +218,8 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
     """Return an answer as `encode_answer` takes it; an empty one removes the answer."""
     if _type(planning, field) == "TEXT":
         return cast("str | None", answer)
-    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    return [
-        PickedChoice(planning.registry.id_or_ref(scope, name, Ref(at, name)), name)
-        for name in sorted(picked_choices(answer))
-    ]
+    at = Address.of(CUSTOM_FIELD, field)
+    return [PickedChoice(planning.registry.id_or_ref(Ref(at, name)), name) for name in sorted(picked_choices(answer))]
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[str, _Value]]:
@@ -260,9 +253,7 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
     scope = choices_registry_kind(field)
     name = planning.registry.name(scope, shown)
     if name is None and planning.registry.has(scope, shown):
-        return PickedChoice(
-            planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown)), shown
-        )
+        return PickedChoice(planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field), shown)), shown)
     return PickedChoice(shown, name or shown)
 
 

@@ -17,7 +17,6 @@ from lmsconf.kinds.shared.kind_names import (
     GROUP,
     SMART_GROUP,
     USER,
-    choices_registry_kind,
 )
 from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
@@ -191,9 +190,8 @@ def _by_ids(
     planning: PlanContext, field: str, choices: Iterable[str]
 ) -> tuple[RemoteId | Ref, frozenset[RemoteId | Ref]]:
     """Return the id of a field and those of choices of it, by their names."""
-    at, names = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    ids = (planning.registry.id_or_ref(names, name, Ref(at, name)) for name in choices)
-    return planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(at)), frozenset(ids)
+    at, id_of = Address.of(CUSTOM_FIELD, field), planning.registry.id_or_ref
+    return id_of(Ref(at)), frozenset(id_of(Ref(at, name)) for name in choices)
 
 
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
@@ -270,7 +268,7 @@ def _add_assignment(
 def _audience(planning: PlanContext, audience: Address) -> AudienceKey:
     if not audience.text:
         return EVERYONE_KEY
-    return audience.kind, planning.registry.id_or_ref(audience.kind, audience.name, Ref(audience))
+    return audience.kind, planning.registry.id_or_ref(Ref(audience))
 
 
 def live_terms(row: TargetRow) -> Terms:
