@@ -62,19 +62,17 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName
 
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-class GroupRow(SnapshotRow, frozen=True):
+class GroupRow(IdAndName, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP
 
-    id: RemoteId
-    name: str
     members: frozenset[RemoteId] | None = None
     managers: frozenset[RemoteId] | None = None
 

@@ -44,7 +44,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form, item_order
 from lmsconf.model.names import did_you_mean, list_names, normalize_name
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
 """With one of these system conditions, or with none, a person matches whose answer is one of the choices."""
@@ -58,13 +58,11 @@ class ConditionRow(SnapshotRow, frozen=True):
     system_condition: str | None = None
 
 
-class SmartGroupRow(SnapshotRow, frozen=True):
+class SmartGroupRow(IdAndName, frozen=True):
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
 
-    id: RemoteId
-    name: str
     conditions: tuple[ConditionRow, ...] | None = None
     managers: frozenset[RemoteId] | None = None
 

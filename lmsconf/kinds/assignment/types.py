@@ -18,20 +18,18 @@ from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
 
 
-class ContentRow(SnapshotRow, frozen=True):
+class ContentRow(IdAndName, frozen=True):
     """A course, program, SCORM package or meetup of the catalog."""
 
     listing = CONTENT
 
-    id: RemoteId
-    name: str
     type: str
 
 

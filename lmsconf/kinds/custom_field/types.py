@@ -27,27 +27,22 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
 
 
-class ChoiceRow(SnapshotRow, frozen=True):
+class ChoiceRow(IdAndName, frozen=True):
     """A live choice."""
 
-    id: RemoteId
-    name: str
 
-
-class FieldRow(SnapshotRow, frozen=True):
+class FieldRow(IdAndName, frozen=True):
     """A live custom field. A flag is None where the response lacks it."""
 
     listing = CUSTOM_FIELD
 
-    id: RemoteId
-    name: str
     type: str
     choices: tuple[ChoiceRow, ...] = ()
     description: str | None = None

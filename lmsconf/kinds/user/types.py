@@ -36,7 +36,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
@@ -99,13 +99,10 @@ class PersonRow(SnapshotRow, frozen=True):
         return None if self.archive_date is None else datetime.fromtimestamp(self.archive_date // 1000, UTC)
 
 
-class AdminRow(SnapshotRow, frozen=True):
+class AdminRow(IdAndName, frozen=True):
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
     listing = ADMIN
-
-    id: RemoteId
-    name: str
 
 
 class HolderRow(SnapshotRow, frozen=True):
