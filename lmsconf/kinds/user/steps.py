@@ -7,7 +7,7 @@ before all of the plan's grants of it are done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias, cast
 
@@ -32,6 +32,7 @@ from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
+from lmsconf.model.time_formats import format_request_time
 
 _SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
@@ -258,7 +259,7 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
 
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 _PROFILE: Final = {
     "users.update-email": ("email",),
     "users.update-fullname": ("first_name", "last_name"),
@@ -277,14 +278,10 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     spec = match.declared.spec
     before, after = sides.before or {}, sides.after or {}
     path: Path = {"userId": Ref(at) if row is None else row.id}
-    steps: list[Step] = []
-    if row is None:
-        steps.append(_creation(planning, at, after))
-    ready = frozenset({Ref(at)}) if row is None else frozenset()
-    if row is not None and before.get("archived") and not after["archived"]:
-        back = Ref(at, "(active)")
-        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({back})))
-        ready = frozenset({back})
+    steps = [_creation(planning, at, after)] if row is None else []
+    if before.get("archived") and not after["archived"]:
+        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
+    ready = frozenset(ref for step in steps for ref in step.makes)
     if row is not None:
         steps.extend(_profile(planning, at, row, path, ready, before, after))
     steps.extend(_metadata(planning, row, path, ready, before, after))
@@ -359,14 +356,15 @@ def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after:
     for key in RIGHTS:
         if not _differs(before, after, key) or (key not in before and not after[key]):
             continue
-        operation, endow = f"user-access.make-{key}", str(after[key]).lower()
+        is_granted = bool(after[key])
         everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
-        if after[key]:
-            makes, uses = granted_rights_ref(at.name) | everybody, ready | frozenset({_cleared(at)})
-            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses)
-        else:
-            makes, uses = _revoked(at), ready | everybody
-            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses, revokes=True)
+        yield Step(
+            operation=f"user-access.make-{key}",
+            path={**path, "endow": str(is_granted).lower()},
+            makes=granted_rights_ref(at.name) | everybody if is_granted else _revoked(at),
+            uses=ready | ({_cleared(at)} if is_granted else everybody),
+            revokes=not is_granted,
+        )
 
 
 def _applications(
@@ -401,7 +399,7 @@ def _archive_date(
     planning: PlanContext, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
 ) -> Step:
     operation = "users.set-custom-archived-date"
-    moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
+    moment = None if date is None else format_request_time(date, "epoch-ms-number")
     makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
     body = planning.api_spec.body_to_wire(operation, date=moment)
     # A date revokes access when it is reached; clearing it does not restore access already lost.
