@@ -105,7 +105,7 @@ def may_be_suspicious(name: str) -> bool:
 def differing_characters(name: str, other: str) -> str:
     """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
     chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
-    return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
+    return ", ".join(map(_called, list(chars)[:3]))
 
 
 @lru_cache(maxsize=8192)  # people are named in many lists
