@@ -17,6 +17,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
     desired_resource_by_name,
+    included,
     parse_people_list,
     report_missing_key,
     report_unread_list,
@@ -140,17 +141,9 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -
     return sides.compared(deletion.row)
 
 
-def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
-    """Return the name, and the members where they were read."""
-    members = row.members
-    form: Form = {"name": normalize_name(row.name)}
-    return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
-
-
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
     """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
-    value = form.get("members")
-    members = value.include if isinstance(value, PeopleList) else frozenset()
+    members = included(form, "members")
     active = members - people_directory(planning).archived
     return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
@@ -338,14 +331,6 @@ def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGr
     plan_condition_losses(planning, matched, deleted)
 
 
-def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
-    """Return the name, and the conditions where they were read."""
-    form: Form = {"name": normalize_name(row.name)}
-    if row.conditions is not None:
-        form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-    return form
-
-
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
     conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
@@ -372,8 +357,7 @@ def smart_group_steps(
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
-    managers = after.get("managers")
-    emails = managers.include if isinstance(managers, PeopleList) else frozenset()
+    emails = included(after, "managers")
     if emails:
         body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(

@@ -27,8 +27,6 @@ from lmsconf.kinds.group import (
     group_before_deletion,
     group_deletion,
     group_steps,
-    live_group_form,
-    live_smart_group_form,
     match_groups,
     match_smart_groups,
     record_condition_changes,
@@ -39,6 +37,7 @@ from lmsconf.kinds.group import (
     smart_group_steps,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Deletion,
@@ -49,7 +48,9 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
+from lmsconf.kinds.smart_group import conditions_by_name
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
+from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -153,12 +154,12 @@ def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> l
 
 
 def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
-    """Return the state of a live resource, as far as it was read, to detect renames."""
+    """Return the content of a live resource, as far as it was read, to detect renames."""
     if kind == CUSTOM_FIELD:
         return live_field_form(row)
     if kind == GROUP:
-        return live_group_form(planning, row)
-    return live_smart_group_form(planning, row) if kind == SMART_GROUP else {}
+        return {"members": PeopleList(people_display_names(planning, row.members or ()))}
+    return {"conditions": conditions_by_name(planning, row.conditions or ())} if kind == SMART_GROUP else {}
 
 
 def similarity(planning: PlanContext, kind: str, form: Form) -> Similarity | None:

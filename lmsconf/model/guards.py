@@ -242,10 +242,9 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> GuardLimits:
     """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
-    limits_read = {name: convert(limits[name], GuardLimit) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
-    return replace(
-        GuardLimits().with_limits(limits_read),
+    return GuardLimits(
+        limits={name: convert(limits[name], GuardLimit) if name in limits else None for name in GUARDS},
         protect=(tuple(map(str, protect)),) if isinstance(protect, list) and protect else (),
         min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
     )

@@ -14,6 +14,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, is_valid_name, normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
@@ -350,6 +351,12 @@ class PeopleList(Struct, frozen=True):
         """Return this list plus the additions of another of the same form, without its removals."""
         include = self.include | more.include
         return PeopleList(include, self.exclude - include, self.whole)
+
+
+def included(form: Form, key: str) -> frozenset[str]:
+    """Return who is in a list of people of a form, or must be; nobody without the list."""
+    people = form.get(key)
+    return people.include if isinstance(people, PeopleList) else frozenset()
 
 
 NOBODY = PeopleList(frozenset())

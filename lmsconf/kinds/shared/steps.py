@@ -14,7 +14,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList
+from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
@@ -115,11 +115,10 @@ def list_steps(
     """Yield the calls that change the declared lists of a group or a smart group."""
     before, after = sides.before or {}, sides.after or {}
     for key, adds, removes in _LISTS[match.address.kind]:
-        wanted, held = after.get(key), before.get(key)
-        if isinstance(wanted, PeopleList):
-            old = held.include if isinstance(held, PeopleList) else frozenset[str]()
+        if key in after:
+            old, new = included(before, key), included(after, key)
             live = getattr(match.row, key, None) or ()
-            yield from _people_list_steps(planning, match.address, path, adds, removes, old, wanted.include, live)
+            yield from _people_list_steps(planning, match.address, path, adds, removes, old, new, live)
 
 
 def _people_list_steps(

@@ -22,7 +22,7 @@ from lmsconf.kinds.custom_field.compare import (
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
-from lmsconf.kinds.shared.manifest_entry import PeopleList
+from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
@@ -377,10 +377,9 @@ def _applications(
     wanted = after.get("applications")
     if not isinstance(wanted, PeopleList):
         return
-    live = before.get("applications")
-    held = live.include if isinstance(live, PeopleList) else frozenset()
+    held = included(before, "applications")
     unwanted = held - wanted.include
-    if not isinstance(live, PeopleList):
+    if "applications" not in before:
         unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
     for action, applications in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
         for application in sorted(applications):
