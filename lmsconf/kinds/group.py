@@ -108,13 +108,6 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
     return desired_resource_by_name(GROUP, entry, spec)
 
 
-def match_groups(
-    planning: PlanContext, declared: Sequence[DesiredResource[ManualGroupSpec]], absent: Sequence[DeleteEntry[Any]]
-) -> MatchResult[ManualGroupSpec, GroupRow]:
-    """Match groups by name."""
-    return match_named(planning, GroupRow, "group", declared, absent)
-
-
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared; record people who leave a group."""
     sides = sides_by_name(match)
@@ -184,7 +177,7 @@ def match_smart_groups(
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
     declared = add_replaced_conditions(planning, declared, absent)
-    return match_named(planning, SmartGroupRow, "smart group", declared, absent)
+    return match_named(planning, declared, absent, SmartGroupRow, "smart group")
 
 
 def add_replaced_conditions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec import ApiSpec
@@ -22,12 +23,12 @@ from lmsconf.kinds.custom_field.compare import (
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.group import (
+    GroupRow,
     diff_group,
     diff_smart_group,
     group_before_deletion,
     group_deletion,
     group_steps,
-    match_groups,
     match_smart_groups,
     record_condition_changes,
     similar_conditions,
@@ -37,6 +38,7 @@ from lmsconf.kinds.group import (
     smart_group_steps,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
@@ -66,7 +68,7 @@ Absent: TypeAlias = Sequence[DeleteEntry[Any]]
 _MATCH: Final[Mapping[str, Callable[[PlanContext, Declared, Absent], MatchResult[Any, Any]]]] = {
     CUSTOM_FIELD: match_fields,
     USER: match_people,
-    GROUP: match_groups,
+    GROUP: partial(match_named, row_type=GroupRow, noun="group"),
     SMART_GROUP: match_smart_groups,
     CONTENT_TARGET: match_assignments,
 }

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from lmsconf.errors import SourceLocation, shorten
 from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
 from lmsconf.kinds.custom_field.types import (
@@ -80,16 +78,15 @@ def _register_declared_choices(
         Claim(
             name=choice.name,
             pin=pin_in(choice.pins, planning.policy.workspace),
-            previously=choice.previously,
+            # A new field has no live choices, so `previously` cannot match any.
+            previously=() if match.row is None else choice.previously,
             label=f'{declared.address}: choice "{choice.name}"',
             find_source=partial(declared.places.at, *choice.at),
             address=str(declared.address),
         )
         for choice in choices.include
     ]
-    if match.row is None:
-        # A new field has no live choices, so `previously` cannot match any.
-        claims = [replace(claim, previously=()) for claim in claims]
+
     matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
@@ -196,7 +193,7 @@ def match_fields(
 ) -> MatchResult[CustomFieldSpec, FieldRow]:
     """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
     absent = [*absent, *deletions_by_migration(planning, declared, absent)]
-    matched = match_named(planning, FieldRow, "custom field", declared, absent)
+    matched = match_named(planning, declared, absent, FieldRow, "custom field")
     register_choices(planning, matched)
     plan_migrations(planning, matched)
     return matched

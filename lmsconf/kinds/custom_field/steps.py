@@ -133,14 +133,13 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
-    if any(left & taken and gained & (made | named) for left, gained in planning.changed_refs):
+    keeps_both = any(left & taken and gained & (made | named) for left, gained in planning.changed_refs)
+    if keeps_both:
         body = _body(planning, row, after, {**new, **dropped}, at)
         steps.append(replacement(body=body, makes=makes, uses=uses, avoids=whole))
-        body = _body(planning, row, after, new, at, known=True)
-        steps.append(replacement(body=body, makes=whole, uses=makes, ends=taken, avoids=whole))
-    else:
-        body = _body(planning, row, after, new, at)
-        steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
+        makes, uses = frozenset(), makes
+    body = _body(planning, row, after, new, at, known=keeps_both)
+    steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
     groups = _blocking_groups(planning, at, taken)
     if not groups:
         return steps

@@ -128,10 +128,10 @@ Listed = TypeVar("Listed", bound=NamedRow)
 
 def match_named(
     planning: PlanContext,
-    row_type: type[Listed],
-    noun: str,
     declared: Sequence[DesiredResource[Spec]],
     absent: Sequence[DeleteEntry[Any]],
+    row_type: type[Listed],
+    noun: str,
 ) -> MatchResult[Spec, Listed]:
     """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
     kind = row_type.listing
