@@ -109,9 +109,8 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
 
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
-    """Compare name, and members and managers where declared; record people who leave a group."""
-    sides = sides_by_name(match)
-    return compare_lists(planning, match, LISTS, sides)
+    """Compare name, and members and managers where declared."""
+    return compare_lists(planning, match, LISTS, sides_by_name(match))
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -123,7 +122,7 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 
 def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
-    """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
+    """Return the live name, members and managers of a group to be deleted."""
     sides = PeopleSides({"name": normalize_name(deletion.row.name)}, {})
     for key in LISTS:
         ids = getattr(deletion.row, key)

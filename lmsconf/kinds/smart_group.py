@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import InvalidResponse, Problem, SourceLocation, shorten
+from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.compare import references_exist
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
@@ -291,14 +290,9 @@ def check_references(
     """Report each referenced field and choice that will not exist after the plan; return whether all will."""
     exist = True
     for position, (field, choices, _) in enumerate(conditions):
-        find = partial(declared.places.at, "conditions", position, "field")
-        find_choice = partial(_place_of_choice, declared, position)
-        exist = references_exist(planning, declared, field, choices, find, find_choice) and exist
+        at = ("conditions", position)
+        exist = references_exist(planning, declared, field, choices, (*at, "field"), (*at, "choices")) and exist
     return exist
-
-
-def _place_of_choice(declared: DesiredResource[SmartGroupSpec], position: int, name: str) -> SourceLocation:
-    return declared.places.find(name, "conditions", position, "choices")
 
 
 def record_possible_renames(

@@ -150,7 +150,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     spec = entry.spec
     has_content = contents.find_id(entry) is not None
     to = spec.audience
-    if report_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
+    if report_ambiguous_reference(planning, entry, to):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content

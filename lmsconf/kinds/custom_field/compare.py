@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -148,26 +148,26 @@ def references_exist(
     declared: DesiredResource[Any],
     field: str,
     choices: Iterable[str],
-    find_source: Callable[[], SourceLocation],
-    find_choice: Callable[[str], SourceLocation] | None = None,
+    at: tuple[str | int, ...],
+    choices_at: tuple[str | int, ...] | None = None,
 ) -> bool:
     """Return whether a field and its choices will exist after the plan; report what a declaration names in vain.
 
-    find_source, find_choice: where it names the field, and a choice, if that is elsewhere.
+    at, choices_at: the paths of the field, and of a list of the choices, if that is elsewhere.
     """
-    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    if report_ambiguous_reference(planning, at, declared.address, find_source):
+    named, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    if report_ambiguous_reference(planning, declared, named, at):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
         message, hint = why_name_is_missing(
-            planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+            planning, named, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
         )
-        planning.report(declared, "reference/unknown-field", f"{message}", hint=hint, at=find_source())
+        planning.report(declared, "reference/unknown-field", message, hint=hint, at=declared.places.at(*at))
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     for name in missing:
-        source = find_choice(name) if find_choice else find_source()
-        _report_unknown_choice(planning, declared, at, name, source)
+        source = declared.places.find(name, *choices_at) if choices_at else declared.places.at(*at)
+        _report_unknown_choice(planning, declared, named, name, source)
     return not missing
 
 

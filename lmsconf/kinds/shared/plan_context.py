@@ -206,7 +206,7 @@ class PlanContext:
     deleted         addresses to be deleted
     kept_refs       reference target → live resources that reference it both before and after apply
     changed_refs    (dropped, added) references of each live resource whose references change
-    removed_emails  normalised e-mails of people who are removed from some group
+
     measures        guard measures that kinds take beyond what the changes show
     side_effects    changes that the service itself makes as a consequence of planned ones
     parts           live resource that has undeclared parts → these, and its new ones
@@ -254,7 +254,7 @@ class PlanContext:
         self.deleted: set[Address] = set()
         self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)
         self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
-        self.removed_emails: set[str] = set()
+
         self.measures: list[GuardCount] = []
         self.side_effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
@@ -347,33 +347,30 @@ MOST_COMPARED: Final = 50
 
 
 def report_ambiguous_reference(
-    planning: PlanContext, named: Address, by: Address, find_source: Callable[[], SourceLocation]
+    planning: PlanContext, declared: DesiredResource[Any], named: Address, at: tuple[str | int, ...] = ()
 ) -> bool:
-    """Whether a referenced resource is ambiguous or has an error of its own.
+    """Whether a resource that a declaration names is ambiguous or has an error of its own. at: the path of its name.
 
-    Records a problem, unless the resource's own error is reported anyway. find_source: only called for a problem.
+    Records a problem, unless the resource's own error is reported anyway.
     """
-    doubtful = named in planning.doubtful
-    if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
-        planning.problem(
+    ids = planning.registry.duplicate_ids(named.kind, named.name)
+    if named not in planning.doubtful and ids:
+        planning.report(
+            declared,
             "identity/live-twice",
-            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            f'"{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
             hint="Declare the right one, with its `id:`.",
-            at=find_source(),
-            address=by,
+            at=declared.places.at(*at),
         )
-        return True
-    if not doubtful:
-        return False
-    if not planning.chosen(named):
-        planning.problem(
+    elif named in planning.doubtful and not planning.chosen(named):
+        planning.report(
+            declared,
             "reference/in-doubt",
-            f"{by}: it names {named}, and it is not yet known what of it is live",
+            f"it names {named}, and it is not yet known what of it is live",
             hint=f"Plan {shell_quoted(named)} too to see its error.",
-            at=find_source(),
-            address=by,
+            at=declared.places.at(*at),
         )
-    return True
+    return bool(ids) or named in planning.doubtful
 
 
 def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:

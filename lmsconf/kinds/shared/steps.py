@@ -113,12 +113,10 @@ def list_steps(
     planning: PlanContext, match: Match[Any, Any], path: Mapping[str, str | Ref], sides: BeforeAfter
 ) -> Iterator[Step]:
     """Yield the calls that change the declared lists of a group or a smart group."""
-    before, after = sides.before or {}, sides.after or {}
     for key, adds, removes in _LISTS[match.address.kind]:
-        if key in after:
-            old, new = included(before, key), included(after, key)
-            live = getattr(match.row, key, None) or ()
-            yield from _people_list_steps(planning, match.address, path, adds, removes, old, new, live)
+        before, after = (included(form or {}, key) for form in (sides.before, sides.after))
+        live = getattr(match.row, key, None) or ()
+        yield from _people_list_steps(planning, match.address, path, adds, removes, before, after, live)
 
 
 def _people_list_steps(
@@ -151,7 +149,7 @@ def _people_list_steps(
     for number, start in enumerate(range(0, len(added), size)):
         batch = added[start : start + size]
         named = [*(named if replaces else ()), *map(known.id, batch)]
-        arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
+        arrived = map(joined_group_ref, batch if is_membership else ())
         yield Step(
             operation=adds,
             path=path,

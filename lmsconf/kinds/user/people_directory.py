@@ -303,10 +303,7 @@ def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
 def compare_lists(
     planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
 ) -> BeforeAfter | None:
-    """Return both sides with the declared lists of people, `keys` being all; None, with a problem, if one was not read.
-
-    Records the people who leave a group.
-    """
+    """Return both sides with those lists of people that are declared; None, with a problem, if one was not read."""
     for key, people in declared_lists(match.declared.spec):
         if not compare_people_list(planning, match.declared, key, people, match.row, sides):
             return None
@@ -331,19 +328,14 @@ def compare_people_list(
         sides.archived[key] = directory.live_to_compare(left, wanted).include
     if key == "managers":
         check_managers(planning, declared, wanted.include, live.include)
-    else:
-        planning.removed_emails.update(live.include - wanted.include)
     return True
 
 
 def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sides: PeopleSides) -> None:
-    """Add a list of a resource that is deleted, whose members leave."""
-    names = people_display_names(planning, ids)
-    sides.before[key] = PeopleList(names)
+    """Add a list of a resource that is deleted."""
+    sides.before[key] = PeopleList(people_display_names(planning, ids))
     sides.archived[key] = people_display_names(planning, planning.archived_ids & ids)
     sides.sizes[key] = len(ids) - len(sides.archived[key])
-    if key == "members":
-        planning.removed_emails.update(names)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -44,12 +43,14 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     wanted: dict[str, Answer] = {}
     whole = True
     for field, answer in declared.spec.answers.items():
-        type, find = _type(planning, field), partial(declared.places.at, "answers", field)
+        type, at = _type(planning, field), ("answers", field)
         if wrong := _misfit(type, answer):
-            planning.report(declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=find())
+            planning.report(
+                declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=declared.places.at(*at)
+            )
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
-        whole = references_exist(planning, declared, field, choices, find) and whole
+        whole = references_exist(planning, declared, field, choices, at) and whole
         wanted[field] = _shaped(type, answer)
     return wanted if whole else None
 
