@@ -51,8 +51,8 @@ from lmsconf.kinds.smart_group import (
 )
 from lmsconf.kinds.user.people_directory import (
     PeopleSides,
-    add_live_list,
     compare_lists,
+    deleted_with_lists,
     people_directory,
     people_display_names,
     sides_by_name,
@@ -123,14 +123,11 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted."""
-    sides = PeopleSides({"name": normalize_name(deletion.row.name)}, {})
-    for key in LISTS:
-        ids = getattr(deletion.row, key)
-        if ids is None:
-            report_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
-        else:
-            add_live_list(planning, key, ids, sides)
-    return sides.compared(deletion.row)
+    lists = {key: getattr(deletion.row, key) for key in LISTS}
+    for key in (key for key, ids in lists.items() if ids is None):
+        report_unread_list(planning, deletion.address, key, deletion.source)
+    read = {key: ids for key, ids in lists.items() if ids is not None}
+    return deleted_with_lists(planning, {"name": normalize_name(deletion.row.name)}, read)
 
 
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
@@ -297,14 +294,12 @@ def _compare_conditions(
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
-    sides = PeopleSides({"name": normalize_name(row.name)}, {})
+    form: Form = {"name": normalize_name(row.name)}
     if row.conditions is None or row.managers is None:
-        at = deletion.absent.source if deletion.absent else None
-        report_unread_list(planning, deletion.address, "conditions and managers", at)
-    else:
-        sides.before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-        add_live_list(planning, "managers", row.managers, sides)
-    return sides.compared(row)
+        report_unread_list(planning, deletion.address, "conditions and managers", deletion.source)
+        return BeforeAfter(before=form, after=None)
+    form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
+    return deleted_with_lists(planning, form, {"managers": row.managers})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:

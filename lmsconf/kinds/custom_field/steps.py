@@ -164,7 +164,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         return [step]
     if not groups or planning.api_spec.behaviour("custom-fields.in-use") == "never":
         return [step]
-    _warn_of_refusal(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
+    _warn_of_refusal(planning, deletion.source, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
 
 

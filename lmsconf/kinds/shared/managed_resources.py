@@ -257,7 +257,7 @@ def _report_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, An
             "read/incomplete",
             f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
             hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-            at=deletion.absent.source if deletion.absent else None,
+            at=deletion.source,
             address=deletion.address,
         )
     out.deletions.clear()

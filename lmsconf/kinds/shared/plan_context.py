@@ -126,6 +126,11 @@ class Deletion(Struct, Generic[Row_co], frozen=True, kw_only=True):
     reason: str | None = None
     replaced_by: tuple[Address, ...] = ()
 
+    @property
+    def source(self) -> SourceLocation | None:
+        """The entry that deletes it; None if there is none."""
+        return None if self.absent is None else self.absent.source
+
 
 class UndeclaredResource(Struct, frozen=True):
     """A live resource that no manifest declares or deletes."""

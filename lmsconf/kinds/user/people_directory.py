@@ -283,11 +283,11 @@ class PeopleSides(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def compared(self, row: object, keys: Iterable[str] = ()) -> BeforeAfter:
+    def compared(self, row: object, keys: Iterable[str]) -> BeforeAfter:
         """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
         return BeforeAfter(
             before=None if row is None else self.before,
-            after=self.after or None,
+            after=self.after,
             sizes=self.sizes,
             archived=self.archived,
             defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
@@ -331,11 +331,12 @@ def compare_people_list(
     return True
 
 
-def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sides: PeopleSides) -> None:
-    """Add a list of a resource that is deleted."""
-    sides.before[key] = PeopleList(people_display_names(planning, ids))
-    sides.archived[key] = people_display_names(planning, planning.archived_ids & ids)
-    sides.sizes[key] = len(ids) - len(sides.archived[key])
+def deleted_with_lists(planning: PlanContext, form: Form, lists: Mapping[str, frozenset[RemoteId]]) -> BeforeAfter:
+    """Return the state of a group or a smart group before it is deleted: its form, with lists of people."""
+    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
+    people = {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
+    sizes = {key: len(ids) - len(archived[key]) for key, ids in lists.items()}
+    return BeforeAfter(before={**form, **people}, after=None, sizes=sizes, archived=archived)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
