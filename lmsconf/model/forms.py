@@ -88,6 +88,16 @@ class KeyExplanation(Struct, frozen=True, kw_only=True):
     keys: tuple[ExplainedKey, ...]
 
 
+class InWorkspaces(Struct, frozen=True, kw_only=True):
+    """What a manifest says of some workspaces. only_in: which; None: all."""
+
+    only_in: frozenset[str] | None = None
+
+    def applies_in(self, workspace: str) -> bool:
+        """Whether it applies in a workspace."""
+        return self.only_in is None or workspace in self.only_in
+
+
 class OfWorkspace(Struct, frozen=True, kw_only=True):
     """What is about one workspace. people: how many it reports; None if it did not."""
 

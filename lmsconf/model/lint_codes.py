@@ -57,10 +57,6 @@ class LintSetting(Struct, frozen=True, kw_only=True):
     until: date | None
     source: SourceLocation
 
-    def is_active(self, today: date) -> bool:
-        """Whether the entry has not expired."""
-        return self.until is None or today < self.until
-
 
 RULES: Final[Mapping[str, LintRule]] = {
     rule.code: rule

@@ -188,9 +188,8 @@ class _ReplacementPlanner:
                     continue
                 replaced = found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
-                    first = replaced.by[0][0]
-                    words = {"content": one.content, "other": first.address, "see": first.source}
-                    self._report("differs", entry, at=entry.places.at(*one.path), **words)
+                    first, at = replaced.by[0][0], entry.places.at(*one.path)
+                    self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
                 replaced.by.append((entry, one))
 
     def plan(self, replaced: _Replaced) -> None:
@@ -215,10 +214,9 @@ class _ReplacementPlanner:
 
     def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
         """Whether somebody keeps the content until the date by the assignment that would be replaced."""
-        until = one.keep_until
-        if key[1].kind != USER or until is None:
+        if key[1].kind != USER or one.keep_until is None:
             return False
-        return _finish(row) == until and not is_over(self._planning, until)
+        return _finish(row) == one.keep_until and not is_over(self._planning, one.keep_until)
 
     def _change(
         self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()

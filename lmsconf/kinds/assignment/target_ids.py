@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
@@ -56,7 +57,7 @@ class Audiences(Struct, frozen=True):
 
     def candidates(self, row: TargetRow) -> list[str]:
         """Return the kinds of which one has the id of a target, and may have its type."""
-        return _candidates(self.names, row)
+        return [kind for kind, ids in self.names.items() if row.target in ids and may_be_for(kind, row.type)]
 
     def of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
         """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
@@ -99,20 +100,15 @@ def audiences_among(
     targets = list(targets)
     wanted = {row.target for row in targets}
     names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
-    return Audiences(names, everyone, _learn(names, targets) | _learn(names, planned), incomplete)
+    audiences = Audiences(names, everyone, {}, incomplete)
+    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
 
 
-def _candidates(names: Mapping[str, Mapping[RemoteId, str]], row: TargetRow) -> list[str]:
-    return [kind for kind, ids in names.items() if row.target in ids and may_be_for(kind, row.type)]
-
-
-def _learn(names: Mapping[str, Mapping[RemoteId, str]], rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
+def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
     """Return every `targetType` with the kinds of its targets that have a single candidate."""
-    types: dict[str, set[str]] = {}
-    for row in rows:
-        kinds, found = types.setdefault(row.type, set()), _candidates(names, row)
-        kinds.update(found if len(found) == 1 else ())
-    return {type: frozenset(kinds) for type, kinds in types.items()}
+    by_type = grouped(rows, lambda row: row.type)
+    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
+    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}
 
 
 def live_audiences(planning: PlanContext) -> Audiences:

@@ -188,12 +188,8 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
     if not is_unlisted or match.declared.spec.flag("archived") is None:
         return False
-    return planning.policy.verifying or not _lists_archived(planning)
-
-
-def _lists_archived(planning: PlanContext) -> bool:
-    """Return whether the listing of people has somebody who is archived."""
-    return any(row.archived and not row.unlisted for row in planning.snapshot.rows(PersonRow))
+    people = planning.snapshot.rows(PersonRow)
+    return planning.policy.verifying or not any(row.archived and not row.unlisted for row in people)
 
 
 def _key_without_right(spec: PersonSpec) -> str | None:
