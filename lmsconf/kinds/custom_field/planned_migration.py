@@ -30,7 +30,7 @@ from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import did_you_mean, list_names, matches_patterns, normalize_name, quote_name
+from lmsconf.model.names import count_noun, did_you_mean, list_names, matches_patterns, normalize_name, quote_name
 
 _SHOWN: Final = 3
 """How many people a message names; the others are counted."""
@@ -316,7 +316,7 @@ class ActiveMigration(Struct):
             more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
             who = ", ".join(sorted(labels)[:_SHOWN]) + more
             verb = "cannot be deleted" if replayed else "is kept"
-            count = "1 answer to it is" if len(labels) == 1 else f"{len(labels):,} answers to it are"
+            count = count_noun(len(labels), "answer to it is", "answers to it are")
             self.planning.problem(
                 "refusal/not-copied" if replayed else "migrate/not-copied",
                 f"{self.deletion.address}: it {verb}, because {count} not copied: "
@@ -337,12 +337,12 @@ class ActiveMigration(Struct):
         time = (
             "how long that takes is not known: --max-rate sets a pace"
             if pace is None
-            else f"about {_minutes(2 * number / pace)} at {pace:g} requests a second"
+            else f"about {count_noun(max(1, round(2 * number / pace / 60)), 'minute')} at {pace:g} requests a second"
         )
         self.planning.problem(
             "migrate/copies",
-            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: {number:,} "
-            f"{'call' if number == 1 else 'calls'} and as many reads to verify them, {time}",
+            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: "
+            f"{count_noun(number, 'call')} and as many reads to verify them, {time}",
             at=self.migration.places.at("from"),
             severity=Severity.NOTE,
         )
@@ -373,8 +373,3 @@ def _named(answer: AnswerRow, type: str, name_of: Callable[[str], str | None]) -
         return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
     names = ((one, name_of(one)) for one in answer.picked)
     return frozenset(normalize_name(one) if name is None else name for one, name in names)
-
-
-def _minutes(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes:,} {'minute' if minutes == 1 else 'minutes'}"
