@@ -50,23 +50,16 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             f"{new[-1]}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
             f"{MOST_FIELDS + over}",
             hint=f"It has {matched.live} already. List {over} of them under `absent`, or declare {over} fewer.",
-            at=next(match.declared.source for match in matched.matches if match.address == new[-1]),
             address=new[-1],
         )
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
-        _report_without_slot(planning, matched, new, last, free + len(first))
+        _report_without_slot(planning, new, last, live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
-def _report_without_slot(
-    planning: PlanContext,
-    matched: MatchResult[CustomFieldSpec, FieldRow],
-    new: Sequence[Address],
-    old: Address,
-    free: int,
-) -> None:
-    """Refuse the last of the new fields. free: the slots for them: free now, or freed before them."""
+def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Address, *, live: int, free: int) -> None:
+    """Refuse the last of the new fields. live: how many there are. free: the slots, free now or freed before them."""
     creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
@@ -82,8 +75,7 @@ def _report_without_slot(
         "refusal/no-free-field",
         f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
         f"and a workspace has at most {MOST_FIELDS} custom fields",
-        hint=f"{matched.live} are live. {way}",
-        at=next(match.declared.source for match in matched.matches if match.address == creation),
+        hint=f"{live} are live. {way}",
         address=creation,
     )
 
@@ -290,12 +282,15 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
     return frozenset(Ref(call.address, choice["name"]) for choice in new)
 
 
-_IN_USE: Final = "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
-_KEPT_IN_USE: Final = (
-    "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply "
-    "again; or declare a new field that takes over its answers: `migrate`."
-)
-REFUSED_IN_USE: Final = {"custom-fields.replace": _KEPT_IN_USE, "custom-fields.delete": _IN_USE}
+REFUSED_IN_USE: Final = {
+    "custom-fields.replace": (
+        "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply "
+        "again; or declare a new field that takes over its answers: `migrate`."
+    ),
+    "custom-fields.delete": (
+        "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
+    ),
+}
 """The operations that the service refuses for a field in use → the hint then."""
 
 
