@@ -264,7 +264,7 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
-    """Return the e-mails that an entry names, in no order; of the person that it is about, also earlier ones."""
+    """Return the e-mails that an entry names, in no order, earlier ones of its person included."""
     kind, spec = entry.address.kind, entry.spec
     if kind == CONTENT_TARGET:
         return [spec.audience.name] if spec.audience.kind == USER else []

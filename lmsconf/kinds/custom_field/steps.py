@@ -59,7 +59,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
 
 
 def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Address, *, live: int, free: int) -> None:
-    """Refuse the last of the new fields. live: how many there are. free: the slots, free now or freed before them."""
+    """Refuse the last of the new fields. live: how many there are. free: slots free now, or freed before."""
     creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.

@@ -85,7 +85,7 @@ class NameRegistry:
         return name in self._ids[kind]
 
     def id_or_ref(self, ref: Ref) -> RemoteId | Ref:
-        """Return the id of a resource, or of a choice; `ref` if it will be created. Raises KeyError for others."""
+        """Return the id of a resource or a choice; `ref` if it will be created. Raises KeyError for others."""
         kind, name = ref.address.kind, ref.address.name
         if ref.part is not None:
             kind, name = choices_registry_kind(name), ref.part
@@ -354,9 +354,9 @@ MOST_COMPARED: Final = 50
 def report_ambiguous_reference(
     planning: PlanContext, declared: DesiredResource[Any], named: Address, at: tuple[str | int, ...] = ()
 ) -> bool:
-    """Whether a resource that a declaration names is ambiguous or has an error of its own. at: the path of its name.
+    """Whether a resource that a declaration names is ambiguous or has an error of its own.
 
-    Records a problem, unless the resource's own error is reported anyway.
+    Records a problem, unless the resource's own error is reported anyway. at: the path of the name.
     """
     ids = planning.registry.duplicate_ids(named.kind, named.name)
     if named not in planning.doubtful and ids:

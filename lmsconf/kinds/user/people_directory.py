@@ -299,7 +299,7 @@ def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
 def compare_lists(
     planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
 ) -> BeforeAfter | None:
-    """Return both sides with those lists of people that are declared; None, with a problem, if one was not read."""
+    """Return both sides with the declared lists of people; None, with a problem, if one was not read."""
     for key, people in declared_lists(match.declared.spec):
         if not compare_people_list(planning, match.declared, key, people, match.row, sides):
             return None
