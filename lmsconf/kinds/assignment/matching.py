@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
+from lmsconf.kinds.assignment.replacement import ReplacementPlanner, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import (
     ContentResolver,
@@ -78,9 +78,10 @@ def match_assignments(
             matching.entry_of.setdefault(key, entry)
     for absent_entry in absent:
         matching.delete(absent_entry)
-    settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
+    planner = ReplacementPlanner(planning, contents, live, matching.entry_of, out)
+    planner.plan_all(ready)
     report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
-    _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
+    _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):

@@ -58,30 +58,6 @@ class _Replaced(Struct, kw_only=True):
         return tuple(sorted(new.address for new, _ in self.by))
 
 
-def plan_replacements(
-    planning: PlanContext,
-    contents: ContentResolver,
-    declared: Iterable[_Declared],
-    live: Mapping[Identity, Sequence[TargetRow]],
-    entry_of: _EntryOf,
-    out: MatchResult[AssignmentSpec, TargetRow],
-) -> set[Identity]:
-    """Add what becomes of the live assignments that declared ones replace.
-
-    Return the identities that are settled: those of entries, and of all that is replaced or kept.
-    """
-    planner = _ReplacementPlanner(planning, contents, live, entry_of, out)
-    found: dict[Identity, _Replaced] = {}
-    for entry in declared:
-        for one in entry.spec.replaces:
-            planner.find(entry, one, found)
-    for replaced in found.values():
-        planner.plan(replaced)
-    planner.note_other_audiences(found)
-    planner.leave_kept()
-    return planner.settled
-
-
 def _kept_until(
     planning: PlanContext, key: Identity, row: TargetRow
 ) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
@@ -131,8 +107,11 @@ def _finish(row: TargetRow) -> datetime | None:
     return finish if isinstance(finish, datetime) else None
 
 
-class _ReplacementPlanner:
-    """Decides about replaced assignments; see `plan_replacements`."""
+class ReplacementPlanner:
+    """Decides what becomes of the live assignments that declared ones replace, and adds it to `out`.
+
+    settled: the identities of entries, and of all that is replaced or kept.
+    """
 
     def __init__(
         self,
@@ -145,13 +124,24 @@ class _ReplacementPlanner:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
         self.settled = set(entry_of)
+        self._found: dict[Identity, _Replaced] = {}
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
+
+    def plan_all(self, declared: Iterable[_Declared]) -> None:
+        """Plan what the declared assignments replace, and who keeps it."""
+        for entry in declared:
+            for one in entry.spec.replaces:
+                self._find(entry, one)
+        for replaced in self._found.values():
+            self._plan(replaced)
+        self._note_other_audiences()
+        self._leave_kept()
 
     def _report(self, what: str, about: _Declared, **details: Any) -> None:
         report_replacement(self._planning, what, about, **details)
 
-    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
-        """Add the live assignment that an entry replaces to `found`, if there is one; report what rules that out."""
+    def _find(self, entry: _Declared, one: Replacement) -> None:
+        """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
         if missing := self._contents.missing(old.spec):
@@ -186,13 +176,13 @@ class _ReplacementPlanner:
                 self.settled.add(key)
                 if self._keeps_own(key, row, one):
                     continue
-                replaced = found.setdefault(key, _Replaced(old=old, row=row))
+                replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
                     first, at = replaced.by[0][0], entry.places.at(*one.path)
                     self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
                 replaced.by.append((entry, one))
 
-    def plan(self, replaced: _Replaced) -> None:
+    def _plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
         change = self._change(replaced, replaced.how)
         if change is None or not self._is_covered(replaced) or self._is_refused(replaced):
@@ -328,9 +318,11 @@ class _ReplacementPlanner:
         emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
         return sorted(email for email in emails if email is not None and email not in directory.archived)
 
-    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
+    def _note_other_audiences(self) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
-        closing = {row.content: one for one in found.values() for row in self._planning.closing if one.row.id == row.id}
+        closing = {
+            row.content: one for one in self._found.values() for row in self._planning.closing if one.row.id == row.id
+        }
         for content, replaced in closing.items():
             others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
             kept = {
@@ -352,7 +344,7 @@ class _ReplacementPlanner:
             severity=Severity.NOTE,
         )
 
-    def leave_kept(self) -> None:
+    def _leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
             for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():
