@@ -27,6 +27,7 @@ from lmsconf.kinds.assignment.types import (
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import similar_name
+from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
     PlanContext,
     hint_on_missing,
@@ -200,8 +201,7 @@ class ContentResolver:
     def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
         """What is wrong with an id that no content has, and a hint."""
         live = self._by_name.get(name, [])
-        ids = ", ".join(sorted(row.id for row in live))
-        hint = f"{quote_name(name)} has the id {ids}." if live else "Correct the id, or remove it."
+        hint = f"{quote_name(name)} has the id {list_ids(live)}." if live else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: _Entry) -> Identity:
@@ -224,11 +224,10 @@ class ContentResolver:
         if len(rows) == 1:
             return rows[0].id
         if rows:
-            ids = ", ".join(sorted(row.id for row in rows))
             self._report(
                 entry,
                 "content/twice",
-                f'"{spec.content}" is in the catalog with the ids {ids}',
+                f'"{spec.content}" is in the catalog with the ids {list_ids(rows)}',
                 f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
             )
         elif must:
@@ -263,7 +262,7 @@ class ContentResolver:
         return normalize_name(row.name) == name or (name == unnamed_content(row.id) and name not in self._by_name)
 
     def _report_other_name(self, entry: _Entry, row: ContentRow, name: str) -> None:
-        others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
+        others = list_ids(self._by_name.get(name, ()))
         live = f', and "{name}" has the id {others}' if others else ""
         self._report(
             entry,
@@ -278,6 +277,6 @@ class ContentResolver:
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
-    message = f"it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows))
+    message = f"it is live {len(rows)} times, as {list_ids(rows)}"
     hint = "Delete the duplicate in the product, or check the dialect key content-targets.on-existing."
     planning.report(entry, "identity/live-twice", message, hint=hint)

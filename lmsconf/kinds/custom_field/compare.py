@@ -86,7 +86,6 @@ def _register_declared_choices(
         )
         for choice in choices.include
     ]
-
     matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, list_ids, live_twice
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -62,9 +62,8 @@ def match_absent(
                     deleted_ids.add(row.id)
                     out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
             case _:
-                ids = ", ".join(sorted(row.id for row in named))
-                message = f'"{entry.address.name}" is live more than once, with the ids {ids}'
-                planning.report(entry, "identity/live-twice", message, "Select one with `id:`.")
+                text = live_twice(entry.address.name, named)
+                planning.report(entry, "identity/live-twice", text, "Select one with `id:`.")
     return [row for row in free if row.id not in deleted_ids]
 
 
@@ -93,8 +92,7 @@ def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: S
 
 
 def _live_as(name: str, named: Sequence[HasName]) -> str:
-    ids = ", ".join(sorted(row.id for row in named))
-    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
+    return f'and "{name}" is live with the id {list_ids(named)}' if named else f'and nothing called "{name}" is live'
 
 
 def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:
@@ -213,8 +211,7 @@ def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequ
     """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
-        f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
-        + ", ".join(sorted(row.id for row in duplicates)),
+        f"{address}: it is owned and undeclared, and {live_twice(address.name, duplicates)}",
         hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
         "deleted.",
         address=address,
