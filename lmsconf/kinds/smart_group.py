@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.compare import references_exist
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-from lmsconf.kinds.custom_field.types import CustomFieldSpec
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, choices_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
@@ -42,7 +42,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form, item_order
-from lmsconf.model.names import did_you_mean, list_names, normalize_name
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
@@ -169,13 +169,11 @@ def _unknown_choices(
         return
     known = [choice.name for choice in field.choices.include]
     for name in sorted(condition.choices - set(known)):
-        hints = [f"Name a choice of {at}."]
-        if next(unknown_count) < MOST_COMPARED:
-            hints = [f"It has {list_names(known)}.", did_you_mean(name, known) or ""]
+        is_compared = next(unknown_count) < MOST_COMPARED
         yield Problem(
             code="reference/unknown-choice",
             message=f'{declared.address}: {at} has no choice "{shorten(name)}"',
-            hint=" ".join(hint for hint in hints if hint),
+            hint=choices_hint(known, did_you_mean(name, known)) if is_compared else f"Name a choice of {at}.",
             source=declared.places.find(name, "conditions", position, "choices"),
             address=str(declared.address),
         )

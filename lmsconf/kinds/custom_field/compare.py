@@ -15,6 +15,7 @@ from lmsconf.kinds.custom_field.types import (
     CustomFieldSpec,
     DeclaredChoices,
     FieldRow,
+    choices_hint,
     migration_to_json,
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
@@ -38,7 +39,7 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form, KeyedNames
-from lmsconf.model.names import list_names, normalize_name, quote_name
+from lmsconf.model.names import normalize_name, quote_name
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
@@ -177,12 +178,12 @@ def _report_unknown_choice(
     before, after = planning.choices_before_and_after(field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
-    has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
+
     planning.report(
         declared,
         "reference/unknown-choice",
         f'{field} has no choice "{shorten(name)}"',
-        hint=" ".join(filter(None, [has, near])),
+        hint=choices_hint(sorted(known), near),
         at=source,
     )
 

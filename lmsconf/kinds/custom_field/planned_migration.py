@@ -19,6 +19,7 @@ from lmsconf.kinds.custom_field.types import (
     CustomFieldSpec,
     FieldRow,
     Migration,
+    choices_hint,
     deletion_of_source,
     unknown_target_choice,
 )
@@ -30,7 +31,7 @@ from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import count_noun, did_you_mean, list_names, matches_patterns, normalize_name, quote_name
+from lmsconf.model.names import count_noun, did_you_mean, matches_patterns, normalize_name, quote_name
 
 _SHOWN: Final = 3
 """How many people a message names; the others are counted."""
@@ -142,11 +143,10 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
     if old.type != "TEXT":
         names = [normalize_name(choice.name) for choice in old.choices]
         for name in sorted(migration.choices.keys() - set(names)):
-            near = did_you_mean(name, names)
             planning.problem(
                 "reference/unknown-choice",
                 f'{target}: migrate: {quote_name(migration.source)} has no choice "{shorten(name)}"',
-                hint=" ".join(filter(None, [f"It has {list_names(sorted(names))}.", near])),
+                hint=choices_hint(sorted(names), did_you_mean(name, names)),
                 at=migration.places.at("choices", name),
                 address=target,
             )

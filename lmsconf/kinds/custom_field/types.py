@@ -5,7 +5,7 @@ An entry has its choices, and how answers migrate from another field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
@@ -280,15 +280,20 @@ def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
 
 def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
     """Return the problem of a mapped choice that the new field does not have."""
-    hints = [f"It has {list_names(known)}." if known else "It has no choices.", did_you_mean(new, known)]
     return Problem(
         code="reference/unknown-choice",
         message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '
         "choice",
-        hint=" ".join(hint for hint in hints if hint),
+        hint=choices_hint(known, did_you_mean(new, known)),
         source=migration.places.at("choices", old),
         address=str(target),
     )
+
+
+def choices_hint(known: Collection[str], near: str | None) -> str:
+    """Return the hint for a choice that a field lacks: those that it has, and a close one."""
+    has = f"It has {list_names(known)}." if known else "It has no choices."
+    return f"{has} {near}" if near else has
 
 
 def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Problem:
