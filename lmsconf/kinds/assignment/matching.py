@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -80,7 +79,7 @@ def match_assignments(
         matching.delete(absent_entry)
     planner = ReplacementPlanner(planning, contents, live, matching.entry_of, out)
     planner.plan_all(ready)
-    report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
+    report_without_replacement(planning, (*declared, *absent), live, ready)
     _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
@@ -178,14 +177,6 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
     return None
-
-
-def _existing(
-    planning: PlanContext, live: Mapping[Identity, object], ready: Sequence[DesiredResource[AssignmentSpec]]
-) -> set[Address]:
-    """The addresses of all assignments that are live or declared."""
-    names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in live)
-    return {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
 
 
 def _identity(target: Target) -> Identity:

@@ -7,7 +7,7 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import Any, Final, TypeAlias
 
@@ -87,14 +87,18 @@ def _deletion_of_kept(
 
 
 def report_without_replacement(
-    planning: PlanContext, entries: Iterable[_Declared | DeleteEntry[Any]], existing: Callable[[], Container[Address]]
+    planning: PlanContext,
+    entries: Iterable[_Declared | DeleteEntry[Any]],
+    live: Iterable[Identity],
+    ready: Iterable[_Declared],
 ) -> None:
     """Report an assignment of a plan made before whose replacement is neither live nor in that plan.
 
-    existing: returns the assignments that are live or in it.
+    ready: the assignments in it.
     """
     replaced = [one for one in entries if one.spec.replaced_by]
-    there = existing() if replaced else ()
+    names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in (live if replaced else ()))
+    there = {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
     for entry in replaced:
         for new in entry.spec.replaced_by:
             if new not in there:
