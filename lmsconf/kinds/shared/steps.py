@@ -55,6 +55,17 @@ def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
     return body
 
 
+def refs_in(*values: object) -> Iterator[Ref]:
+    """Yield every id not known yet in a path or a body, keys included."""
+    for value in values:
+        if isinstance(value, Ref):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from refs_in(*value.keys(), *value.values())
+        elif isinstance(value, list | tuple):
+            yield from refs_in(*value)
+
+
 def free_name_ref(address: Address) -> frozenset[Ref]:
     """Return the Ref for that address's name being free: used by the call that takes it."""
     return frozenset({Ref(address, VACANT)})
@@ -137,7 +148,6 @@ def _people_list_steps(
     never interrupted.
     """
     added, removed = sorted(after - before), sorted(before - after)
-    me = [id for id in path.values() if isinstance(id, Ref)]
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
@@ -155,7 +165,7 @@ def _people_list_steps(
             path=path,
             body=planning.api_spec.body_to_wire(adds, userIds=named),
             makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
-            uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(me),
+            uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(refs_in(path)),
             people=tuple(batch),
         )
         earlier = frozenset({done}) if replaces else earlier
@@ -171,9 +181,8 @@ def _people_list_steps(
 
 def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    ids = map(people_directory(planning).id, people)
     rights = map(granted_rights_ref, people if manages else ())
-    return frozenset(id for id in ids if isinstance(id, Ref)).union(*rights)
+    return frozenset(refs_in(*map(people_directory(planning).id, people))).union(*rights)
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:

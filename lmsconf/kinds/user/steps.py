@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry
 from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
+from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref, refs_in
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
@@ -165,9 +165,7 @@ def _answers_step(
         path=path,
         body=build_answers_body(behaviour, body),
         makes=_answered(changed, new),
-        uses=_to_come(planning, changed)
-        | _named(planning, sent.values())
-        | frozenset(one for one in path.values() if isinstance(one, Ref)),
+        uses=_to_come(planning, changed) | _named(planning, sent.values()) | frozenset(refs_in(path)),
         releases=(old - new) | _deleted_fields(planning, row),
         follows=_answers_taken(old, new),
     )
