@@ -253,15 +253,17 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
         return None
 
 
-def desired_resource_by_name(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
-    """Return the declaration of a resource identified by `name`."""
+def desired_resource_by_name(
+    kind: str, entry: ManifestEntry, spec: object, key: str = "name", normalize: Callable[[str], str] = normalize_name
+) -> DesiredResource[Any]:
+    """Return the declaration of a resource identified by `name`, or by another key."""
     body = entry.body
     return DesiredResource(
-        address=Address.of(kind, normalize_name(str(body["name"]))),
+        address=Address.of(kind, normalize(str(body[key]))),
         spec=spec,
         places=entry.places,
         pins=parse_pins(body.get("id")),
-        previously=parse_names(body.get("previously")),
+        previously=tuple(map(normalize, parse_names(body.get("previously")))),
         only_in=parse_only_in(body),
         about=parse_about(body),
     )

@@ -16,11 +16,9 @@ from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
     delete_entry,
-    parse_about,
+    desired_resource_by_name,
     parse_list,
     parse_names,
-    parse_only_in,
-    parse_pins,
     parse_time,
 )
 from lmsconf.kinds.shared.responses import (
@@ -267,18 +265,9 @@ def revoked_rights(change: Change) -> Iterator[str]:
 
 def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
     """Return the person of one manifest entry, and report contradictions in it."""
-    address = Address.of(USER, normalize_email(str(entry.body["email"])))
-    spec = _spec(entry)
-    _report_contradictions(entry, address, spec)
-    return DesiredResource(
-        address=address,
-        spec=spec,
-        places=entry.places,
-        pins=parse_pins(entry.body.get("id")),
-        previously=tuple(map(normalize_email, parse_names(entry.body.get("previously")))),
-        only_in=parse_only_in(entry.body),
-        about=parse_about(entry.body),
-    )
+    declared = desired_resource_by_name(USER, entry, _spec(entry), "email", normalize_email)
+    _report_contradictions(entry, declared.address, declared.spec)
+    return declared
 
 
 def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
