@@ -222,19 +222,7 @@ class ReplacementPlanner:
         old, row, by = replaced.old, replaced.row, replaced.addresses
         reason = f"it is replaced by {', '.join(map(str, by))}"
         spec = replace(old.spec, replaced_by=by, after=kept.union(by))
-        if how.becomes_optional:
-            terms = parse_live_window(self._planning, row, old) if row.mandatory else None
-            spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
-        elif how.closes is not None:
-            terms = parse_live_window(self._planning, row, old)
-            if terms is not None and terms[1] is not None and terms[1] <= how.closes:
-                return None
-            if terms is not None and terms[0] is not None and terms[0] >= how.closes:
-                self._report("begins later", old, begins=format_time(terms[0], self._planning.policy.timezone))
-                return None
-            if terms is not None:
-                spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
-        else:
+        if not how.becomes_optional and how.closes is None:
             return Deletion(
                 address=old.address,
                 row=row,
@@ -242,8 +230,17 @@ class ReplacementPlanner:
                 reason=reason,
                 replaced_by=by,
             )
+        terms = parse_live_window(self._planning, row, old) if row.mandatory or not how.becomes_optional else None
         if terms is None:
             return None
+        start, finish = terms
+        if how.closes is not None and finish is not None and finish <= how.closes:
+            return None
+        if how.closes is not None and start is not None and start >= how.closes:
+            self._report("begins later", old, begins=format_time(start, self._planning.policy.timezone))
+            return None
+        mandatory = row.mandatory and not how.becomes_optional
+        spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
         return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
