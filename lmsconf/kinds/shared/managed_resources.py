@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -180,7 +179,6 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
-    owned: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         name = normalize_name(row.name)
         address = Address.of(kind, name)
@@ -188,7 +186,6 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             out.left_alone += 1
         elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
-            owned[name].append(row)
             continue
         else:
             out.unmanaged.append(UndeclaredResource(address, row))
@@ -200,11 +197,11 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.registry.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
         planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
+    owned = grouped((one for one in out.deletions if one.absent is None), lambda one: one.address)
     # A declared name that is live more than once is an error of its declaration already.
-    for name, duplicates in owned.items():
-        address = Address.of(kind, name)
+    for address, duplicates in owned.items():
         if len(duplicates) > 1 and address not in planning.doubtful:
-            _report_duplicates(planning, address, duplicates)
+            _report_duplicates(planning, address, [one.row for one in duplicates])
 
 
 def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
