@@ -37,32 +37,28 @@ def match_absent(
     by_name = grouped(by_id.values(), lambda row: normalize_name(row.name))
     known = [name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name)]
     looks = grouped(known, confusable_skeleton)
+    whole = planning.snapshot.of(kind).incomplete is None
     deleted_ids: set[str] = set()
     for entry in absent:
         same_name = by_name.get(entry.address.name, [])
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
+        named = [row for row in same_name if pin is None or row.id == pin]
         if pinned is not None and normalize_name(pinned.name) != entry.address.name:
             _other_name(planning, entry, pinned, same_name)
-            continue
-        whole = planning.snapshot.of(kind).incomplete is None
-        if whole and pin is not None and pinned is None and same_name:
+        elif whole and pin is not None and pinned is None and same_name:
             _other_id(planning, entry, pin, same_name)
-            continue
-        named = [row for row in same_name if pin is None or row.id == pin]
-        match named:
-            case []:
-                report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
-            case [row] if row.id in claimed:
-                message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
-                planning.report(entry, "absent/claimed", message, "Keep one of the two.")
-            case [row]:
-                if row.id not in deleted_ids:
-                    deleted_ids.add(row.id)
-                    out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
-            case _:
-                text = live_twice(entry.address.name, named)
-                planning.report(entry, "identity/live-twice", text, "Select one with `id:`.")
+        elif not named:
+            report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
+        elif len(named) > 1:
+            text = live_twice(entry.address.name, named)
+            planning.report(entry, "identity/live-twice", text, "Select one with `id:`.")
+        elif named[0].id in claimed:
+            text = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
+            planning.report(entry, "absent/claimed", text, "Keep one of the two.")
+        elif named[0].id not in deleted_ids:
+            deleted_ids.add(named[0].id)
+            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
     return [row for row in free if row.id not in deleted_ids]
 
 
