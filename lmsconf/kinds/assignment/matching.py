@@ -147,22 +147,19 @@ class _Matching(Struct, frozen=True):
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
-    spec = entry.spec
-    has_content = contents.find_id(entry) is not None
-    to = spec.audience
+    to, has_content = entry.spec.audience, contents.find_id(entry) is not None
     if report_ambiguous_reference(planning, entry, to):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
     if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
-        return False
-    message, hint = why_name_is_missing(
-        planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
-    )
-    planning.report(
-        entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", f"{message}", hint=hint
-    )
+    else:
+        near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
+        message, hint = why_name_is_missing(planning, to, near)
+        planning.report(
+            entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", message, hint=hint
+        )
     return False
 
 

@@ -153,11 +153,10 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     migration = planning.migrations.get(at)
     if migration is not None:
         _report_unreplaced(planning, at, migration, groups)
-        return [step]
-    if not groups or planning.api_spec.behaviour("custom-fields.in-use") == "never":
-        return [step]
-    _warn_of_refusal(planning, deletion.source, at, groups, "deleted")
-    return [replace(step, may_be_refused=True)]
+    elif groups and planning.api_spec.behaviour("custom-fields.in-use") != "never":
+        _warn_of_refusal(planning, deletion.source, at, groups, "deleted")
+        step = replace(step, may_be_refused=True)
+    return [step]
 
 
 def _report_unreplaced(
