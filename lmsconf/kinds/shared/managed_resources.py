@@ -214,8 +214,10 @@ def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequ
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
-    moving = [] if additive else [match for match in out.matches if _moves(planning, match)]
-    taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
+    planned = [match for match in out.matches if planning.chosen(match.address)]
+    renamed = (one for one in planned if one.row and normalize_name(one.row.name) != one.address.name)
+    moving = [] if additive else [*renamed]
+    taking = [*moving, *(match for match in planned if match.row is None)]
     if not taking:
         return
     freed_ids = {match.row.id for match in moving if match.row}
@@ -233,12 +235,6 @@ def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: 
                 at=match.declared.source,
                 address=match.address,
             )
-
-
-def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
-    """Whether the plan renames the live resource."""
-    row = match.row
-    return row is not None and normalize_name(row.name) != match.address.name and planning.chosen(match.address)
 
 
 def _report_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
