@@ -157,15 +157,13 @@ def person_form(planning: PlanContext, row: PersonRow) -> Form:
 
 def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
     """Yield a person's answers by field, in the form of the field's type."""
-    types = planning.field_types
     for answer in answers:
-        scope = choices_registry_kind(answer.field)
-        names = form_to_json(frozenset(planning.registry.name(scope, id) or id for id in answer.picked))
-        if types.get(answer.field) == "TEXT":
-            if answer.as_text:
-                yield answer.field, answer.as_text
-        elif isinstance(names, list) and names:
-            yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
+        type, scope = planning.field_types.get(answer.field), choices_registry_kind(answer.field)
+        names: list[Json] = [*sorted({planning.registry.name(scope, id) or id for id in answer.picked})]
+        one = answer.as_text if type == "TEXT" else next(iter(names), None)
+        value: Json = names if type == "MULTI_SELECT" else one
+        if value:
+            yield answer.field, value
 
 
 def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
