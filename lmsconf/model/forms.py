@@ -66,9 +66,6 @@ class KeyedNames(Struct, frozen=True):
     def to_json(self) -> Json:
         return list(self.names.values())
 
-    def __hash__(self) -> int:
-        return hash(frozenset(self.names.items()))
-
 
 class ExplainedKey(Struct, frozen=True, kw_only=True):
     """One key below the explained one."""
