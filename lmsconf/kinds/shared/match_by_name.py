@@ -42,7 +42,7 @@ def list_ids(rows: Iterable[HasName]) -> str:
 
 
 def live_twice(name: str, rows: Iterable[HasName]) -> str:
-    """Return what is said of a name that several live rows have."""
+    """Return the message about a name that several live rows have."""
     return f'"{name}" is live more than once, with the ids {list_ids(rows)}'
 
 
