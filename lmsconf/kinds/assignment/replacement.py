@@ -36,7 +36,6 @@ from lmsconf.model.names import matches_patterns
 
 _SHOWN: Final = 5
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
-_EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
 class _Replaced(Struct, kw_only=True):
@@ -122,7 +121,7 @@ class ReplacementPlanner:
         planning: PlanContext,
         contents: ContentResolver,
         live: Mapping[Identity, Sequence[TargetRow]],
-        entry_of: _EntryOf,
+        entry_of: Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]],
         out: MatchResult[AssignmentSpec, TargetRow],
     ) -> None:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out

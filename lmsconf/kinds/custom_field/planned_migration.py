@@ -40,7 +40,6 @@ _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
 _LEFT_OUT: Final = "the person is not in this plan"
-Fields = MatchResult[CustomFieldSpec, FieldRow]
 
 
 def deletions_by_migration(
@@ -97,7 +96,7 @@ def _warn_of_unknown_source(
     )
 
 
-def plan_migrations(planning: PlanContext, matched: Fields) -> None:
+def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record what each migration copies; keep the old field where some answers cannot be copied."""
     for deletion in list(matched.deletions):
         migration = deletion.absent.spec if deletion.absent else None
@@ -201,7 +200,8 @@ class ActiveMigration(Struct):
             self._compare(known)
         if self.keeps_old:
             self._report_uncopied()
-        self._note_copies()
+        if self.copies:
+            self._note_copies()
 
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
@@ -329,10 +329,7 @@ class ActiveMigration(Struct):
 
     def _note_copies(self) -> None:
         """Note how many calls the migration takes, and how long, where the pace is known."""
-        number = len(self.copies)
-        if not number:
-            return
-        pace = self.planning.policy.pace
+        number, pace = len(self.copies), self.planning.policy.pace
         # Each answer is one call, and is read back before the old field is deleted.
         time = (
             "how long that takes is not known: --max-rate sets a pace"

@@ -361,7 +361,6 @@ def included(form: Form, key: str) -> frozenset[str]:
     return people.include if isinstance(people, PeopleList) else frozenset()
 
 
-NOBODY = PeopleList(frozenset())
 LISTS: Final = ("members", "managers")
 """The keys of groups and smart groups that hold lists of people; a smart group has no members of its own."""
 

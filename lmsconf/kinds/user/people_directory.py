@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList, declared_lists, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
@@ -311,7 +311,7 @@ def compare_people_list(
 ) -> bool:
     """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
     sides.after[key] = wanted = report_unknown_people(planning, declared, key, people)
-    live = NOBODY
+    live = PeopleList(frozenset())
     if row is not None:
         ids: frozenset[RemoteId] | None = getattr(row, key)
         if ids is None:
