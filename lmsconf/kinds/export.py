@@ -15,6 +15,7 @@ from lmsconf.kinds.assignment.types import (
     TargetRow,
     assignment_address,
     audience_entry,
+    content_entry,
     unnamed_content,
 )
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
@@ -43,7 +44,6 @@ from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import (
@@ -157,15 +157,13 @@ def person_form(planning: PlanContext, row: PersonRow) -> Form:
 
 def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
     """Yield a person's answers by field, in the form of the field's type."""
-    types = planning.field_types
     for answer in answers:
-        scope = choices_registry_kind(answer.field)
-        names = form_to_json(frozenset(planning.registry.name(scope, id) or id for id in answer.picked))
-        if types.get(answer.field) == "TEXT":
-            if answer.as_text:
-                yield answer.field, answer.as_text
-        elif isinstance(names, list) and names:
-            yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
+        type, scope = planning.field_types.get(answer.field), choices_registry_kind(answer.field)
+        names: list[Json] = [*sorted({planning.registry.name(scope, id) or id for id in answer.picked})]
+        one = answer.as_text if type == "TEXT" else next(iter(names), None)
+        value: Json = names if type == "MULTI_SELECT" else one
+        if value:
+            yield answer.field, value
 
 
 def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
@@ -243,9 +241,7 @@ def content_id_of_target(target: str) -> str:
 
 def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
     """Return the entry under `absent` that deletes an assignment in a workspace."""
-    pin = pin_in(spec.content_pins, workspace)
-    content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
-    return {"content": content, "assign_to": [audience_entry(spec.audience)]}
+    return {"content": content_entry(spec, workspace), "assign_to": [audience_entry(spec.audience)]}
 
 
 def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:

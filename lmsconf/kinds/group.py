@@ -17,6 +17,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
     desired_resource_by_name,
+    included,
     parse_people_list,
     report_missing_key,
     report_unread_list,
@@ -50,8 +51,8 @@ from lmsconf.kinds.smart_group import (
 )
 from lmsconf.kinds.user.people_directory import (
     PeopleSides,
-    add_live_list,
     compare_lists,
+    deleted_with_lists,
     people_directory,
     people_display_names,
     sides_by_name,
@@ -62,19 +63,17 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName
 
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-class GroupRow(SnapshotRow, frozen=True):
+class GroupRow(IdAndName, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP
 
-    id: RemoteId
-    name: str
     members: frozenset[RemoteId] | None = None
     managers: frozenset[RemoteId] | None = None
 
@@ -109,17 +108,9 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
     return desired_resource_by_name(GROUP, entry, spec)
 
 
-def match_groups(
-    planning: PlanContext, declared: Sequence[DesiredResource[ManualGroupSpec]], absent: Sequence[DeleteEntry[Any]]
-) -> MatchResult[ManualGroupSpec, GroupRow]:
-    """Match groups by name."""
-    return match_named(planning, GroupRow, "group", declared, absent)
-
-
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
-    """Compare name, and members and managers where declared; record people who leave a group."""
-    sides = sides_by_name(match)
-    return compare_lists(planning, match, LISTS, sides)
+    """Compare name, and members and managers where declared."""
+    return compare_lists(planning, match, LISTS, sides_by_name(match))
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -131,28 +122,17 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 
 def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
-    """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
-    sides = PeopleSides({"name": normalize_name(deletion.row.name)}, {})
-    for key in LISTS:
-        ids = getattr(deletion.row, key)
-        if ids is None:
-            report_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
-        else:
-            add_live_list(planning, key, ids, sides)
-    return sides.compared(deletion.row)
-
-
-def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
-    """Return the name, and the members where they were read."""
-    members = row.members
-    form: Form = {"name": normalize_name(row.name)}
-    return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
+    """Return the live name, members and managers of a group to be deleted."""
+    lists = {key: getattr(deletion.row, key) for key in LISTS}
+    for key in (key for key, ids in lists.items() if ids is None):
+        report_unread_list(planning, deletion.address, key, deletion.source)
+    read = {key: ids for key, ids in lists.items() if ids is not None}
+    return deleted_with_lists(planning, {"name": normalize_name(deletion.row.name)}, read)
 
 
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
     """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
-    value = form.get("members")
-    members = value.include if isinstance(value, PeopleList) else frozenset()
+    members = included(form, "members")
     active = members - people_directory(planning).archived
     return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
@@ -193,7 +173,7 @@ def match_smart_groups(
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
     declared = add_replaced_conditions(planning, declared, absent)
-    return match_named(planning, SmartGroupRow, "smart group", declared, absent)
+    return match_named(planning, declared, absent, SmartGroupRow, "smart group")
 
 
 def add_replaced_conditions(
@@ -314,14 +294,12 @@ def _compare_conditions(
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
-    sides = PeopleSides({"name": normalize_name(row.name)}, {})
+    form: Form = {"name": normalize_name(row.name)}
     if row.conditions is None or row.managers is None:
-        at = deletion.absent.source if deletion.absent else None
-        report_unread_list(planning, deletion.address, "conditions and managers", at)
-    else:
-        sides.before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-        add_live_list(planning, "managers", row.managers, sides)
-    return sides.compared(row)
+        report_unread_list(planning, deletion.address, "conditions and managers", deletion.source)
+        return BeforeAfter(before=form, after=None)
+    form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
+    return deleted_with_lists(planning, form, {"managers": row.managers})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:
@@ -338,14 +316,6 @@ def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGr
     deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
     record_references(planning, deleted)
     plan_condition_losses(planning, matched, deleted)
-
-
-def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
-    """Return the name, and the conditions where they were read."""
-    form: Form = {"name": normalize_name(row.name)}
-    if row.conditions is not None:
-        form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-    return form
 
 
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
@@ -374,8 +344,7 @@ def smart_group_steps(
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
-    managers = after.get("managers")
-    emails = managers.include if isinstance(managers, PeopleList) else frozenset()
+    emails = included(after, "managers")
     if emails:
         body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec import ApiSpec
@@ -22,14 +23,12 @@ from lmsconf.kinds.custom_field.compare import (
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.group import (
+    GroupRow,
     diff_group,
     diff_smart_group,
     group_before_deletion,
     group_deletion,
     group_steps,
-    live_group_form,
-    live_smart_group_form,
-    match_groups,
     match_smart_groups,
     record_condition_changes,
     similar_conditions,
@@ -39,6 +38,8 @@ from lmsconf.kinds.group import (
     smart_group_steps,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Deletion,
@@ -49,7 +50,9 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
+from lmsconf.kinds.smart_group import conditions_by_name
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
+from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -65,7 +68,7 @@ Absent: TypeAlias = Sequence[DeleteEntry[Any]]
 _MATCH: Final[Mapping[str, Callable[[PlanContext, Declared, Absent], MatchResult[Any, Any]]]] = {
     CUSTOM_FIELD: match_fields,
     USER: match_people,
-    GROUP: match_groups,
+    GROUP: partial(match_named, row_type=GroupRow, noun="group"),
     SMART_GROUP: match_smart_groups,
     CONTENT_TARGET: match_assignments,
 }
@@ -153,12 +156,12 @@ def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> l
 
 
 def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
-    """Return the state of a live resource, as far as it was read, to detect renames."""
+    """Return the content of a live resource, as far as it was read, to detect renames."""
     if kind == CUSTOM_FIELD:
         return live_field_form(row)
     if kind == GROUP:
-        return live_group_form(planning, row)
-    return live_smart_group_form(planning, row) if kind == SMART_GROUP else {}
+        return {"members": PeopleList(people_display_names(planning, row.members or ()))}
+    return {"conditions": conditions_by_name(planning, row.conditions or ())} if kind == SMART_GROUP else {}
 
 
 def similarity(planning: PlanContext, kind: str, form: Form) -> Similarity | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import check_replacements, parse_absent_assignments, parse_assignments
-from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow, people_named
+from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import (
     MOST_FIELDS,
     FieldRow,
@@ -264,12 +264,10 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
-    """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
+    """Return the e-mails that an entry names, in no order, earlier ones of its person included."""
     kind, spec = entry.address.kind, entry.spec
     if kind == CONTENT_TARGET:
-        return people_named(entry)
-    if not isinstance(entry, DesiredResource):
-        return ()
+        return [spec.audience.name] if spec.audience.kind == USER else []
     if kind == USER:
-        return entry.previously
+        return [entry.address.name, *(entry.previously if isinstance(entry, DesiredResource) else ())]
     return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(spec)))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import InvalidResponse, Problem, SourceLocation, shorten
+from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.compare import references_exist
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-from lmsconf.kinds.custom_field.types import CustomFieldSpec
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, choices_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
@@ -43,8 +42,8 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form, item_order
-from lmsconf.model.names import did_you_mean, list_names, normalize_name
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
 """With one of these system conditions, or with none, a person matches whose answer is one of the choices."""
@@ -58,13 +57,11 @@ class ConditionRow(SnapshotRow, frozen=True):
     system_condition: str | None = None
 
 
-class SmartGroupRow(SnapshotRow, frozen=True):
+class SmartGroupRow(IdAndName, frozen=True):
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
 
-    id: RemoteId
-    name: str
     conditions: tuple[ConditionRow, ...] | None = None
     managers: frozenset[RemoteId] | None = None
 
@@ -172,13 +169,11 @@ def _unknown_choices(
         return
     known = [choice.name for choice in field.choices.include]
     for name in sorted(condition.choices - set(known)):
-        hints = [f"Name a choice of {at}."]
-        if next(unknown_count) < MOST_COMPARED:
-            hints = [f"It has {list_names(known)}.", did_you_mean(name, known) or ""]
+        is_compared = next(unknown_count) < MOST_COMPARED
         yield Problem(
             code="reference/unknown-choice",
             message=f'{declared.address}: {at} has no choice "{shorten(name)}"',
-            hint=" ".join(hint for hint in hints if hint),
+            hint=choices_hint(known, did_you_mean(name, known)) if is_compared else f"Name a choice of {at}.",
             source=declared.places.find(name, "conditions", position, "choices"),
             address=str(declared.address),
         )
@@ -271,10 +266,10 @@ def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredConditi
 
 
 def _by_id(registry: NameRegistry, condition: DeclaredCondition) -> dict[str, object]:
-    at, scope = Address.of(CUSTOM_FIELD, condition.field), choices_registry_kind(condition.field)
+    at = Address.of(CUSTOM_FIELD, condition.field)
     body = {
-        "customFieldId": registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at)),
-        "choiceIds": [registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)],
+        "customFieldId": registry.id_or_ref(Ref(at)),
+        "choiceIds": [registry.id_or_ref(Ref(at, name)) for name in sorted(condition.choices)],
         "systemCondition": condition.system_condition,
     }
     return {key: value for key, value in body.items() if value}
@@ -293,14 +288,9 @@ def check_references(
     """Report each referenced field and choice that will not exist after the plan; return whether all will."""
     exist = True
     for position, (field, choices, _) in enumerate(conditions):
-        find = partial(declared.places.at, "conditions", position, "field")
-        find_choice = partial(_place_of_choice, declared, position)
-        exist = references_exist(planning, declared, field, choices, find, find_choice) and exist
+        at = ("conditions", position)
+        exist = references_exist(planning, declared, field, choices, (*at, "field"), (*at, "choices")) and exist
     return exist
-
-
-def _place_of_choice(declared: DesiredResource[SmartGroupSpec], position: int, name: str) -> SourceLocation:
-    return declared.places.find(name, "conditions", position, "choices")
 
 
 def record_possible_renames(

@@ -49,7 +49,7 @@ def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry
     deleted = grouped(absent, lambda entry: entry.address)
     for resource in declared if absent else ():
         for entry in deleted.get(resource.address, ()):
-            if _meet(resource, entry):
+            if resource.shares_workspace(entry):
                 yield Problem(
                     code="manifest/declared-and-absent",
                     message=f"{entry.address}: both declared and absent",
@@ -85,16 +85,11 @@ def _pairs(
     earlier: dict[Hashable, list[DesiredResource[Any]]] = defaultdict(list)
     for resource in declared:
         before = earlier[key(resource)]
-        alike = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
+        alike = (one for one in before if (one.address == resource.address) is same and resource.shares_workspace(one))
         first = next(alike, None) if before else None
         if first is not None:
             yield resource, first
         before.append(resource)
-
-
-def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
-    """Whether there is a workspace that both apply to."""
-    return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
 
 
 def shape_problems(

@@ -28,9 +28,9 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
     types_of_value,
 )
-from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, join_with_or, suggest_from_schema
+from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import casefold_name, nearest_email, nearest_name
+from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
 
 _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 _EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -114,7 +114,7 @@ def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
     near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
-    wanted = join_with_or(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
+    wanted = join_words(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
     yield _at_value(
         finding,
         places,
@@ -131,7 +131,7 @@ def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
         return None
     forms = suggestions.accepted_spellings(finding.value, others)
     return (
-        f"Write {join_with_or(forms)}." if forms else suggest_from_schema({"oneOf": cast(Json, finding.union_branches)})
+        f"Write {join_words(forms)}." if forms else suggest_from_schema({"oneOf": cast(Json, finding.union_branches)})
     )
 
 
@@ -239,7 +239,7 @@ def _unknown_key(
 
 def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
     """A value of the wrong type, with what to write instead where that can be derived."""
-    value, wanted = finding.value, f"must be {join_with_or(_accepted(branches))}"
+    value, wanted = finding.value, f"must be {join_words(_accepted(branches))}"
     if value is None:
         return _nothing(finding, branches, places)
     if finding.schema.get("x-secret"):
@@ -345,7 +345,7 @@ def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json
         finding,
         places,
         "missing",
-        f"needs {join_with_or(keys)}",
+        f"needs {join_words(keys)}",
         f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}.",
     )
 

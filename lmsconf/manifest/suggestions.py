@@ -26,7 +26,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import LONG, casefold_name
+from lmsconf.model.names import LONG, casefold_name, join_words
 from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -123,15 +123,10 @@ def quote_if_needed(text: str) -> str:
     return text if bare else json.dumps(text, ensure_ascii=False)
 
 
-def join_with_or(words: list[str]) -> str:
-    """Join words: `a`, `a or b`, `a, b or c`."""
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def suggest_from_schema(schema: Schema) -> str:
     """Return the suggestion that follows from the schema alone."""
     samples = [sample for branch in _harmless(alternative_schemas(schema)) for sample in _samples(branch)]
-    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
+    return f"Write {join_words(list(dict.fromkeys(samples)))}."
 
 
 def _harmless(branches: list[Schema]) -> list[Schema]:
@@ -210,7 +205,7 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
     if meant := next((name for name in _SYNONYMS.get(key.casefold(), ()) if name in known_keys), None):
         return f'Did you mean "{meant}"?'
     near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
-    return f"Did you mean {join_with_or([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
+    return f"Did you mean {join_words([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
 
 
 def _is_contrary(key: str, known: Iterable[str]) -> bool:
@@ -321,7 +316,7 @@ def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str |
     if "array" in wanted:
         return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
     forms = accepted_spellings(text, branches)
-    return f"Write {join_with_or(forms)}." if forms else None
+    return f"Write {join_words(forms)}." if forms else None
 
 
 def _in_a_list(text: str, schema: Schema) -> str:
@@ -334,7 +329,7 @@ def _in_a_list(text: str, schema: Schema) -> str:
         each = f" Each item: {about[0].lower()}{about[1:]}" if about else ""
         return f"Write a list: [{first_item_sample(items)}].{each}"
     if len(forms) == 1 and forms[0]:
-        return f"Write a list: {join_with_or([f'[{one}]' for one in forms[0]])}."
+        return f"Write a list: {join_words([f'[{one}]' for one in forms[0]])}."
     written = [one[0] if one else quote_if_needed(part) for one, part in zip(forms, parts, strict=True)]
     return f"Write a list: [{', '.join(written)}]."
 

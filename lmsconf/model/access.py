@@ -14,7 +14,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import Basis
-from lmsconf.model.forms import OfWorkspace
+from lmsconf.model.forms import InWorkspaces, OfWorkspace
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ class AccessClaim(StrEnum):
     HAS_NOT = "has_not"
 
 
-class AccessTest(Struct, frozen=True, kw_only=True):
+class AccessTest(InWorkspaces, frozen=True, kw_only=True):
     """One entry under `tests:`.
 
     audiences: one, or two that are disjoint. content: its name, and content_pins: workspace, "" for any, → its id.
@@ -177,11 +177,6 @@ class AccessTest(Struct, frozen=True, kw_only=True):
     most: int | None = None
     name: str | None = None
     about: Mapping[str, Json] | None = None
-    only_in: frozenset[str] | None = None
-
-    def applies_in(self, workspace: str) -> bool:
-        """Whether the test applies in a workspace."""
-        return self.only_in is None or workspace in self.only_in
 
     @property
     def title(self) -> str:

@@ -4,7 +4,6 @@ needs, so that planner and kinds do not depend on HTTP.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
@@ -14,6 +13,7 @@ from msgspec import Struct, field
 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import grouped
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -89,12 +89,9 @@ class Call(Struct, frozen=True, kw_only=True):
 class CallIndex:
     """The calls of a plan by the address that each is for."""
 
-    def __init__(self, calls: Iterable[Call] = ()) -> None:
-        self._of: defaultdict[Address, list[Call]] = defaultdict(list)
-        self._at: dict[str, tuple[int, Call]] = {}
-        for position, call in enumerate(calls):
-            self._of[call.address].append(call)
-            self._at[call.id] = position, call
+    def __init__(self, calls: Sequence[Call] = ()) -> None:
+        self._of = grouped(calls, lambda call: call.address)
+        self._at = {call.id: (position, call) for position, call in enumerate(calls)}
 
     def of(self, address: Address) -> Sequence[Call]:
         """Return the calls for an address, in their order."""

@@ -16,6 +16,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import InWorkspaces
 
 
 class SourceMap(Protocol):
@@ -61,25 +62,17 @@ Spec_co = TypeVar("Spec_co", covariant=True)
 """What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
 
 
-class _Entry(Struct, Generic[Spec_co], frozen=True, kw_only=True):
-    """One manifest entry. only_in: the workspaces that it applies in; None: all.
-
-    `pins` maps a workspace name to an id; the key "" applies to every workspace.
-    """
+class _Entry(InWorkspaces, Generic[Spec_co], frozen=True, kw_only=True):
+    """One manifest entry. pins: workspace → id; the key "" applies to every workspace."""
 
     address: Address
     spec: Spec_co
     places: SourceMap
     pins: Mapping[str, str] = field(default_factory=dict)
-    only_in: frozenset[str] | None = None
 
     @property
     def source(self) -> SourceLocation:
         return self.places.at()
-
-    def applies_in(self, workspace: str) -> bool:
-        """Whether the entry applies in a workspace."""
-        return self.only_in is None or workspace in self.only_in
 
     def shares_workspace(self, other: _Entry[Any]) -> bool:
         """Whether there is a workspace in which both entries apply."""

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.effects import Basis
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import Change
 from lmsconf.model.problem_codes import Blocker
 
@@ -130,26 +131,27 @@ class SharedFailure(Struct, frozen=True, kw_only=True):
 
 def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
     """Group the failures that are the same but for names and urls of workspaces; what only follows from others last."""
-    alike: dict[tuple[ExitCode, tuple[str, ...]], tuple[FleetEntry, list[str]]] = {}
-    for entry in entries:
-        if entry.failed:
-            place = entry.url.partition(":")[2].lstrip("/")  # urlsplit raises for some texts
-            names_of_one = entry.url, place, place.partition("/")[0], entry.workspace
-            some = "|".join(re.escape(text) for text in names_of_one if text)
-            own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
-            key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
-            alike.setdefault(key, (entry, []))[1].append(entry.workspace)
-    failures = [SharedFailure(entry=first, workspaces=tuple(names)) for first, names in alike.values()]
+    alike = grouped((entry for entry in entries if entry.failed), _failure)
+    failures = [
+        SharedFailure(entry=same[0], workspaces=tuple(one.workspace for one in same)) for same in alike.values()
+    ]
     return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
+
+
+def _failure(entry: FleetEntry) -> tuple[ExitCode, tuple[str, ...]]:
+    """Return what failed in a workspace, without what names it."""
+    place = entry.url.partition(":")[2].lstrip("/")  # urlsplit raises for some texts
+    names_of_one = entry.url, place, place.partition("/")[0], entry.workspace
+    some = "|".join(re.escape(text) for text in names_of_one if text)
+    own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
+    return entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
 
 
 def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ...], list[str]]]:
     """Return what stops an apply, with the workspaces in which it does; what stops most of them first."""
-    alike: dict[tuple[str, ...], tuple[tuple[Blocker, ...], list[str]]] = {}
-    for entry in entries:
-        if entry.blocked and not entry.failed:
-            alike.setdefault(tuple(map(str, entry.blocked)), (entry.blocked, []))[1].append(entry.workspace)
-    return sorted(alike.values(), key=lambda pair: -len(pair[1]))
+    stopped = (entry for entry in entries if entry.blocked and not entry.failed)
+    alike = grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values()
+    return [(same[0].blocked, [one.workspace for one in same]) for same in sorted(alike, key=len, reverse=True)]
 
 
 class FleetReport(Struct, frozen=True, kw_only=True):

@@ -66,9 +66,6 @@ class KeyedNames(Struct, frozen=True):
     def to_json(self) -> Json:
         return list(self.names.values())
 
-    def __hash__(self) -> int:
-        return hash(frozenset(self.names.items()))
-
 
 class ExplainedKey(Struct, frozen=True, kw_only=True):
     """One key below the explained one."""
@@ -86,6 +83,16 @@ class KeyExplanation(Struct, frozen=True, kw_only=True):
     type: str
     meaning: str
     keys: tuple[ExplainedKey, ...]
+
+
+class InWorkspaces(Struct, frozen=True, kw_only=True):
+    """What a manifest says of some workspaces. only_in: which; None: all."""
+
+    only_in: frozenset[str] | None = None
+
+    def applies_in(self, workspace: str) -> bool:
+        """Whether it applies in a workspace."""
+        return self.only_in is None or workspace in self.only_in
 
 
 class OfWorkspace(Struct, frozen=True, kw_only=True):

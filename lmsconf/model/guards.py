@@ -242,10 +242,9 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> GuardLimits:
     """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
-    limits_read = {name: convert(limits[name], GuardLimit) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
-    return replace(
-        GuardLimits().with_limits(limits_read),
+    return GuardLimits(
+        limits={name: convert(limits[name], GuardLimit) if name in limits else None for name in GUARDS},
         protect=(tuple(map(str, protect)),) if isinstance(protect, list) and protect else (),
         min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
     )
@@ -295,10 +294,13 @@ def diff_settings(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator
 
 def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
     """Return the settings of a plan's policy that are weaker than their defaults."""
-    values = {f"guards.{name}": limit for name, limit in members(policy.get("guards")).items()}
-    values |= {f"people.{key}": value for key, value in members(policy.get("people")).items()}
-    values |= members(policy.get("lint"))
-    values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
+    values = {
+        **{f"guards.{name}": limit for name, limit in members(policy.get("guards")).items()},
+        **{f"people.{key}": value for key, value in members(policy.get("people")).items()},
+        **members(policy.get("lint")),
+        "guards.min_admins": policy.get("min_admins"),
+        "settle": policy.get("settle"),
+    }
     known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
     return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
 

@@ -57,10 +57,6 @@ class LintSetting(Struct, frozen=True, kw_only=True):
     until: date | None
     source: SourceLocation
 
-    def is_active(self, today: date) -> bool:
-        """Whether the entry has not expired."""
-        return self.until is None or today < self.until
-
 
 RULES: Final[Mapping[str, LintRule]] = {
     rule.code: rule
@@ -176,12 +172,6 @@ RULES: Final[Mapping[str, LintRule]] = {
 }
 """Code → lint, in the order in which they are listed."""
 
-_SEVERITIES: Final = {
-    LintLevel.NOTE: Severity.NOTE,
-    LintLevel.WARNING: Severity.WARNING,
-    LintLevel.ERROR: Severity.ERROR,
-}
-
 
 def is_lint(problem: Problem) -> bool:
     """Whether a problem is the finding of a lint."""
@@ -194,11 +184,10 @@ def lint_problem(
     """Return the finding of a lint at its default level. remedy: None for that of the lint."""
     rule = RULES[code]
     hint = f"{remedy or rule.remedy} More: lmsconf explain {code}"
-    severity = _SEVERITIES[rule.level]
     return Problem(
         code=code,
         message=f"{address}: {message}",
-        severity=severity,
+        severity=Severity(rule.level),
         hint=hint,
         source=source,
         address=str(address),
@@ -210,7 +199,7 @@ def apply_levels(findings: Iterable[Problem], levels: Mapping[str, LintLevel]) -
     for finding in findings:
         level = levels.get(finding.code, RULES[finding.code].level)
         if level is not LintLevel.OFF:
-            yield replace(finding, severity=_SEVERITIES[level])
+            yield replace(finding, severity=Severity(level))
 
 
 def raise_to_errors(levels: Mapping[str, LintLevel], base: Mapping[str, LintLevel]) -> dict[str, LintLevel]:

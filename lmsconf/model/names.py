@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -105,7 +105,7 @@ def may_be_suspicious(name: str) -> bool:
 def differing_characters(name: str, other: str) -> str:
     """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
     chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
-    return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
+    return ", ".join(map(_called, list(chars)[:3]))
 
 
 @lru_cache(maxsize=8192)  # people are named in many lists
@@ -178,6 +178,11 @@ def _are_similar(name: str, other: str) -> bool:
 def list_names(names: Iterable[str]) -> str:
     """Return names on one line, with commas between them."""
     return ", ".join(map(escape_invisible, names))
+
+
+def join_words(words: Sequence[str], last: str = "or") -> str:
+    """Join words: `a`, `a or b`, `a, b or c`. last: the word before the last one."""
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def known_names(names: Collection[str]) -> str:

@@ -257,9 +257,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> Mapping[CallState, int]:
         """The number of calls in each state."""
-        counts = dict.fromkeys(CallState, 0)
-        for call in self.calls:
-            counts[call.state] += 1
+        counts = {state: sum(call.state is state for call in self.calls) for state in CallState}
         if self.opening is not None:
             # A run that was cut short records nothing about the calls that it did not reach.
             counts[CallState.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))

@@ -323,9 +323,6 @@ class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}
         return bool(self.only or self.excluded)
 
 
-EVERYTHING = PlanScope()
-
-
 class Plan(FromManifests, frozen=True, kw_only=True):
     """Everything that apply would do.
 
@@ -354,7 +351,7 @@ class Plan(FromManifests, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     expires_at: str
     policy: Mapping[str, Json]
-    selection: PlanScope = EVERYTHING
+    selection: PlanScope = PlanScope()
     left_out: tuple[Address, ...] = ()
     measures: tuple[GuardCount, ...] = ()
     base: str | None = None

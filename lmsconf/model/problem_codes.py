@@ -322,11 +322,8 @@ def meaning_of(code: str) -> str | None:
     return MEANINGS.get(code) or MEANINGS.get(f"{_SAME.get(area, area)}{slash}{word}")
 
 
-LOCK_OUT: Final = "refusal/lock-out"
 CONSENT_LEAD: Final = "Correct the manifests, or allow exactly this:"
 """What stands before the command that consents."""
-_PEOPLE: Final = "people"
-"""The guard that counts who loses content."""
 
 
 class BlockerType(StrEnum):
@@ -380,7 +377,7 @@ def refuse_blocked(plan: Plan) -> None:
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:
     consent = f"{CONSENT_LEAD} {consent_command(plan)}"
-    hint = "\n".join(filter(None, [guard.hint, *(_losses(plan) if guard.name == _PEOPLE else ()), consent]))
+    hint = "\n".join(filter(None, [guard.hint, *(_losses(plan) if guard.name == "people" else ()), consent]))
     return Problem(code=f"guard/{guard.name}", message=f"{guard}. Apply stops here.", hint=hint)
 
 
@@ -416,7 +413,7 @@ def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
 
 
 def _refusal(problem: Problem) -> Blocker:
-    kind = BlockerType.LOCKOUT if problem.code == LOCK_OUT else _BY_AREA[problem.code.partition("/")[0]]
+    kind = BlockerType.LOCKOUT if problem.code == "refusal/lock-out" else _BY_AREA[problem.code.partition("/")[0]]
     return Blocker(type=kind, name=problem.code, message=problem.message, hint=problem.hint)
 
 

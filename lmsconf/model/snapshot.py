@@ -48,6 +48,13 @@ class SnapshotRow(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of a listing, or a part of one. None: it was not read, or is not set; JSON leaves it out."""
 
 
+class IdAndName(SnapshotRow, frozen=True):
+    """What a row begins with if the service lists an id and a name of it."""
+
+    id: RemoteId
+    name: str
+
+
 class Listing(Struct, Generic[Row_co], frozen=True, kw_only=True):
     """The rows of one kind, sorted by id. `incomplete`: why rows may be missing; None if none are."""
 

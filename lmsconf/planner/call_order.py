@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -18,7 +18,7 @@ from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.shared.steps import request_target
+from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge, EdgeType
@@ -194,17 +194,6 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
                     hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
                     address=owner,
                 )
-
-
-def refs_in(*values: object) -> Iterator[Ref]:
-    """Yield every id not known yet in a path or a body, keys included."""
-    for value in values:
-        if isinstance(value, Ref):
-            yield value
-        elif isinstance(value, Mapping):
-            yield from refs_in(*value.keys(), *value.values())
-        elif isinstance(value, list | tuple):
-            yield from refs_in(*value)
 
 
 def _report_cycle(planning: PlanContext, members: Sequence[Address]) -> None:

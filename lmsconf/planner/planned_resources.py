@@ -160,15 +160,14 @@ def report_unrenamed_references(
 def to_change(planning: PlanContext, item: PlannedResource) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
-    absent = subject.absent if isinstance(subject, Deletion) else None
-    source = declared.source if declared else absent.source if absent else None
+    entry = subject if isinstance(subject, Deletion) else declared
     both = sides.before is not None and sides.after is not None
     return Change(
         address=item.address,
         action=item.action,
         id=None if subject.row is None else subject.row.id,
         about=declared.about if declared else None,
-        source=source,
+        source=entry.source if entry else None,
         before=form_to_json(sides.before),
         after=form_to_json(sides.after),
         fields=diff_forms(sides.before or {}, sides.after or {}) if both else (),

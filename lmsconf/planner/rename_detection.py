@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.plan_context import (
 )
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import grouped, nearest_name, normalize_name, quote_name
+from lmsconf.model.names import grouped, join_words, nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 
 POSSIBLE: Final = "guard/possible-rename"
@@ -157,7 +157,7 @@ class _Comparing:
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
         is_deleted = alike[0].is_deleted
         stay = _first([str(old.resource.address) for old in alike if not old.is_deleted])
-        summary = f"it would be created beside {_listed(stay)}, with the same {content.of}"
+        summary = f"it would be created beside {join_words(stay, 'and')}, with the same {content.of}"
         if is_deleted:
             name = alike[0].resource.address.name
             summary = f'"{name}" is deleted and "{change.address.name}" is created with the same content'
@@ -200,11 +200,6 @@ def _first(texts: Sequence[str]) -> list[str]:
     """Return the first texts, and how many more there are: `a`, `b`, `c`, `53 more`."""
     more = len(texts) - _SHOWN
     return [*texts[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[Problem]:

@@ -23,10 +23,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
-from lmsconf.kinds.assignment.types import TargetRow, people_named
+from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import GroupRow
-from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.kind_table import KINDS, named_emails
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
     CONTENT_TARGET,
@@ -49,7 +49,7 @@ from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
 from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction, SnapshotRow
@@ -303,18 +303,10 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
     lists = {key: drop_unknown_from_list(entry, key, people, new, report) for key, people in declared_lists(entry.spec)}
     if lists:
         return replace(entry, spec=replace(entry.spec, **lists))
-    if unknown := min(new.intersection(_people_of(entry)), default=""):
+    if unknown := min(new.intersection(named_emails(entry)), default=""):
         report(not_compared_warning(entry.address, unknown, entry.source))
         return None
     return entry
-
-
-def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
-    """Return the e-mails of the person that an entry is about: an earlier one matches if the present does not."""
-    if entry.address.kind == CONTENT_TARGET:
-        return people_named(entry)
-    previously = entry.previously if isinstance(entry, DesiredResource) else ()
-    return (entry.address.name, *previously) if entry.address.kind == USER else ()
 
 
 def _changed_lists(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
+from lmsconf.kinds.assignment.replacement import ReplacementPlanner, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import (
     ContentResolver,
@@ -78,9 +77,10 @@ def match_assignments(
             matching.entry_of.setdefault(key, entry)
     for absent_entry in absent:
         matching.delete(absent_entry)
-    settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
-    report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
-    _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
+    planner = ReplacementPlanner(planning, contents, live, matching.entry_of, out)
+    planner.plan_all(ready)
+    report_without_replacement(planning, (*declared, *absent), live, ready)
+    _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
@@ -147,22 +147,19 @@ class _Matching(Struct, frozen=True):
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
-    spec = entry.spec
-    has_content = contents.find_id(entry) is not None
-    to = spec.audience
-    if report_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
+    to, has_content = entry.spec.audience, contents.find_id(entry) is not None
+    if report_ambiguous_reference(planning, entry, to):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
     if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
-        return False
-    message, hint = why_name_is_missing(
-        planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
-    )
-    planning.report(
-        entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", f"{message}", hint=hint
-    )
+    else:
+        near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
+        message, hint = why_name_is_missing(planning, to, near)
+        planning.report(
+            entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", message, hint=hint
+        )
     return False
 
 
@@ -177,14 +174,6 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
     return None
-
-
-def _existing(
-    planning: PlanContext, live: Mapping[Identity, object], ready: Sequence[DesiredResource[AssignmentSpec]]
-) -> set[Address]:
-    """The addresses of all assignments that are live or declared."""
-    names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in live)
-    return {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
 
 
 def _identity(target: Target) -> Identity:

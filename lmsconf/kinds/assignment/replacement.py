@@ -7,7 +7,7 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import Any, Final, TypeAlias
 
@@ -36,7 +36,6 @@ from lmsconf.model.names import matches_patterns
 
 _SHOWN: Final = 5
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
-_EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
 class _Replaced(Struct, kw_only=True):
@@ -56,30 +55,6 @@ class _Replaced(Struct, kw_only=True):
     @property
     def addresses(self) -> tuple[Address, ...]:
         return tuple(sorted(new.address for new, _ in self.by))
-
-
-def plan_replacements(
-    planning: PlanContext,
-    contents: ContentResolver,
-    declared: Iterable[_Declared],
-    live: Mapping[Identity, Sequence[TargetRow]],
-    entry_of: _EntryOf,
-    out: MatchResult[AssignmentSpec, TargetRow],
-) -> set[Identity]:
-    """Add what becomes of the live assignments that declared ones replace.
-
-    Return the identities that are settled: those of entries, and of all that is replaced or kept.
-    """
-    planner = _ReplacementPlanner(planning, contents, live, entry_of, out)
-    found: dict[Identity, _Replaced] = {}
-    for entry in declared:
-        for one in entry.spec.replaces:
-            planner.find(entry, one, found)
-    for replaced in found.values():
-        planner.plan(replaced)
-    planner.note_other_audiences(found)
-    planner.leave_kept()
-    return planner.settled
 
 
 def _kept_until(
@@ -111,14 +86,18 @@ def _deletion_of_kept(
 
 
 def report_without_replacement(
-    planning: PlanContext, entries: Iterable[_Declared | DeleteEntry[Any]], existing: Callable[[], Container[Address]]
+    planning: PlanContext,
+    entries: Iterable[_Declared | DeleteEntry[Any]],
+    live: Iterable[Identity],
+    ready: Iterable[_Declared],
 ) -> None:
     """Report an assignment of a plan made before whose replacement is neither live nor in that plan.
 
-    existing: returns the assignments that are live or in it.
+    ready: the assignments in it.
     """
     replaced = [one for one in entries if one.spec.replaced_by]
-    there = existing() if replaced else ()
+    names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in (live if replaced else ()))
+    there = {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
     for entry in replaced:
         for new in entry.spec.replaced_by:
             if new not in there:
@@ -131,27 +110,41 @@ def _finish(row: TargetRow) -> datetime | None:
     return finish if isinstance(finish, datetime) else None
 
 
-class _ReplacementPlanner:
-    """Decides about replaced assignments; see `plan_replacements`."""
+class ReplacementPlanner:
+    """Decides what becomes of the live assignments that declared ones replace, and adds it to `out`.
+
+    settled: the identities of entries, and of all that is replaced or kept.
+    """
 
     def __init__(
         self,
         planning: PlanContext,
         contents: ContentResolver,
         live: Mapping[Identity, Sequence[TargetRow]],
-        entry_of: _EntryOf,
+        entry_of: Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]],
         out: MatchResult[AssignmentSpec, TargetRow],
     ) -> None:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
         self.settled = set(entry_of)
+        self._found: dict[Identity, _Replaced] = {}
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
+
+    def plan_all(self, declared: Iterable[_Declared]) -> None:
+        """Plan what the declared assignments replace, and who keeps it."""
+        for entry in declared:
+            for one in entry.spec.replaces:
+                self._find(entry, one)
+        for replaced in self._found.values():
+            self._plan(replaced)
+        self._note_other_audiences()
+        self._leave_kept()
 
     def _report(self, what: str, about: _Declared, **details: Any) -> None:
         report_replacement(self._planning, what, about, **details)
 
-    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
-        """Add the live assignment that an entry replaces to `found`, if there is one; report what rules that out."""
+    def _find(self, entry: _Declared, one: Replacement) -> None:
+        """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
         if missing := self._contents.missing(old.spec):
@@ -186,14 +179,13 @@ class _ReplacementPlanner:
                 self.settled.add(key)
                 if self._keeps_own(key, row, one):
                     continue
-                replaced = found.setdefault(key, _Replaced(old=old, row=row))
+                replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
-                    first = replaced.by[0][0]
-                    words = {"content": one.content, "other": first.address, "see": first.source}
-                    self._report("differs", entry, at=entry.places.at(*one.path), **words)
+                    first, at = replaced.by[0][0], entry.places.at(*one.path)
+                    self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
                 replaced.by.append((entry, one))
 
-    def plan(self, replaced: _Replaced) -> None:
+    def _plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
         change = self._change(replaced, replaced.how)
         if change is None or not self._is_covered(replaced) or self._is_refused(replaced):
@@ -215,10 +207,9 @@ class _ReplacementPlanner:
 
     def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
         """Whether somebody keeps the content until the date by the assignment that would be replaced."""
-        until = one.keep_until
-        if key[1].kind != USER or until is None:
+        if key[1].kind != USER or one.keep_until is None:
             return False
-        return _finish(row) == until and not is_over(self._planning, until)
+        return _finish(row) == one.keep_until and not is_over(self._planning, one.keep_until)
 
     def _change(
         self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()
@@ -230,19 +221,7 @@ class _ReplacementPlanner:
         old, row, by = replaced.old, replaced.row, replaced.addresses
         reason = f"it is replaced by {', '.join(map(str, by))}"
         spec = replace(old.spec, replaced_by=by, after=kept.union(by))
-        if how.becomes_optional:
-            terms = parse_live_window(self._planning, row, old) if row.mandatory else None
-            spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
-        elif how.closes is not None:
-            terms = parse_live_window(self._planning, row, old)
-            if terms is not None and terms[1] is not None and terms[1] <= how.closes:
-                return None
-            if terms is not None and terms[0] is not None and terms[0] >= how.closes:
-                self._report("begins later", old, begins=format_time(terms[0], self._planning.policy.timezone))
-                return None
-            if terms is not None:
-                spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
-        else:
+        if not how.becomes_optional and how.closes is None:
             return Deletion(
                 address=old.address,
                 row=row,
@@ -250,8 +229,17 @@ class _ReplacementPlanner:
                 reason=reason,
                 replaced_by=by,
             )
+        terms = parse_live_window(self._planning, row, old) if row.mandatory or not how.becomes_optional else None
         if terms is None:
             return None
+        start, finish = terms
+        if how.closes is not None and finish is not None and finish <= how.closes:
+            return None
+        if how.closes is not None and start is not None and start >= how.closes:
+            self._report("begins later", old, begins=format_time(start, self._planning.policy.timezone))
+            return None
+        mandatory = row.mandatory and not how.becomes_optional
+        spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
         return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
@@ -330,9 +318,11 @@ class _ReplacementPlanner:
         emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
         return sorted(email for email in emails if email is not None and email not in directory.archived)
 
-    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
+    def _note_other_audiences(self) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
-        closing = {row.content: one for one in found.values() for row in self._planning.closing if one.row.id == row.id}
+        closing = {
+            row.content: one for one in self._found.values() for row in self._planning.closing if one.row.id == row.id
+        }
         for content, replaced in closing.items():
             others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
             kept = {
@@ -354,7 +344,7 @@ class _ReplacementPlanner:
             severity=Severity.NOTE,
         )
 
-    def leave_kept(self) -> None:
+    def _leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
             for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():

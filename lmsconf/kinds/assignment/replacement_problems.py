@@ -11,6 +11,7 @@ from lmsconf.kinds.assignment.types import AssignmentSpec, InProgressRow
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import count_noun
 
 _MESSAGES: Final[Mapping[str, tuple[str, str, str | None]]] = {
     "unknown": (
@@ -142,6 +143,6 @@ def report_number_in_progress(
         severity=severity,
         of_plan=True,
         why=found.unknown,
-        count=f"{len(people):,} {'person is' if len(people) == 1 else 'people are'}",
+        count=count_noun(len(people), "person is", "people are"),
         until=until and format_time(until, planning.policy.timezone),
     )

@@ -60,7 +60,7 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     at, to = match.address, spec.audience
     # Content with the same name is told apart by its pin.
     pin = pin_in(spec.content_pins, planning.policy.workspace)
-    content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
+    content = pin or planning.registry.id_or_ref(Ref(Address.of(CONTENT, spec.content)))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
     recreates = row is not None and planning.api_spec.behaviour(ON_EXISTING) == "recreate"
     # What is created anew has no limit that was to be cleared.
@@ -101,11 +101,9 @@ def _after(spec: AssignmentSpec) -> frozenset[Ref]:
 
 
 def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
-    if to.kind == USER:
-        return {"userId": planning.registry.id_or_ref(USER, to.name, Ref(to))}
     if to == EVERYONE:
         return {"targetId": planning.api_spec.behaviour(EVERYONE_ID)}
-    return {"targetId": planning.registry.id_or_ref(to.kind, to.name, Ref(to))}
+    return {"userId" if to.kind == USER else "targetId": planning.registry.id_or_ref(Ref(to))}
 
 
 def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
@@ -26,6 +27,7 @@ from lmsconf.kinds.assignment.types import (
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import similar_name
+from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
     PlanContext,
     hint_on_missing,
@@ -56,7 +58,7 @@ class Audiences(Struct, frozen=True):
 
     def candidates(self, row: TargetRow) -> list[str]:
         """Return the kinds of which one has the id of a target, and may have its type."""
-        return _candidates(self.names, row)
+        return [kind for kind, ids in self.names.items() if row.target in ids and may_be_for(kind, row.type)]
 
     def of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
         """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
@@ -99,20 +101,15 @@ def audiences_among(
     targets = list(targets)
     wanted = {row.target for row in targets}
     names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
-    return Audiences(names, everyone, _learn(names, targets) | _learn(names, planned), incomplete)
+    audiences = Audiences(names, everyone, {}, incomplete)
+    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
 
 
-def _candidates(names: Mapping[str, Mapping[RemoteId, str]], row: TargetRow) -> list[str]:
-    return [kind for kind, ids in names.items() if row.target in ids and may_be_for(kind, row.type)]
-
-
-def _learn(names: Mapping[str, Mapping[RemoteId, str]], rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
+def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
     """Return every `targetType` with the kinds of its targets that have a single candidate."""
-    types: dict[str, set[str]] = {}
-    for row in rows:
-        kinds, found = types.setdefault(row.type, set()), _candidates(names, row)
-        kinds.update(found if len(found) == 1 else ())
-    return {type: frozenset(kinds) for type, kinds in types.items()}
+    by_type = grouped(rows, lambda row: row.type)
+    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
+    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}
 
 
 def live_audiences(planning: PlanContext) -> Audiences:
@@ -204,8 +201,7 @@ class ContentResolver:
     def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
         """What is wrong with an id that no content has, and a hint."""
         live = self._by_name.get(name, [])
-        ids = ", ".join(sorted(row.id for row in live))
-        hint = f"{quote_name(name)} has the id {ids}." if live else "Correct the id, or remove it."
+        hint = f"{quote_name(name)} has the id {list_ids(live)}." if live else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: _Entry) -> Identity:
@@ -228,11 +224,10 @@ class ContentResolver:
         if len(rows) == 1:
             return rows[0].id
         if rows:
-            ids = ", ".join(sorted(row.id for row in rows))
             self._report(
                 entry,
                 "content/twice",
-                f'"{spec.content}" is in the catalog with the ids {ids}',
+                f'"{spec.content}" is in the catalog with the ids {list_ids(rows)}',
                 f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
             )
         elif must:
@@ -267,7 +262,7 @@ class ContentResolver:
         return normalize_name(row.name) == name or (name == unnamed_content(row.id) and name not in self._by_name)
 
     def _report_other_name(self, entry: _Entry, row: ContentRow, name: str) -> None:
-        others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
+        others = list_ids(self._by_name.get(name, ()))
         live = f', and "{name}" has the id {others}' if others else ""
         self._report(
             entry,
@@ -282,6 +277,6 @@ class ContentResolver:
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
-    message = f"it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows))
+    message = f"it is live {len(rows)} times, as {list_ids(rows)}"
     hint = "Delete the duplicate in the product, or check the dialect key content-targets.on-existing."
     planning.report(entry, "identity/live-twice", message, hint=hint)

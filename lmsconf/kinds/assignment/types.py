@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -13,25 +13,23 @@ from lmsconf.kinds.shared.manifest_entry import format_time, parse_pins
 from lmsconf.kinds.shared.responses import optional_text, require_text, text_or_none
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
+from lmsconf.model.declarations import pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
 
 
-class ContentRow(SnapshotRow, frozen=True):
+class ContentRow(IdAndName, frozen=True):
     """A course, program, SCORM package or meetup of the catalog."""
 
     listing = CONTENT
 
-    id: RemoteId
-    name: str
     type: str
 
 
@@ -139,12 +137,6 @@ def assignment_address(content: str, audience: Address) -> Address:
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
 
 
-def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
-    """Yield the e-mail of an audience that is a person."""
-    if entry.spec.audience.kind == USER:
-        yield entry.spec.audience.name
-
-
 def audience_entry(audience: Address) -> Json:
     """An audience as written under `assign_to`."""
     if audience == EVERYONE:
@@ -154,10 +146,14 @@ def audience_entry(audience: Address) -> Json:
 
 def declared_entry(spec: AssignmentSpec, policy: Policy) -> Form:
     """A declared assignment as a manifest entry of its own."""
-    to, zone = audience_entry(spec.audience), policy.timezone
-    pin = pin_in(spec.content_pins, policy.workspace)
-    content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
-    return assignment_form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
+    content, to = content_entry(spec, policy.workspace), audience_entry(spec.audience)
+    return assignment_form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, policy.timezone)
+
+
+def content_entry(spec: AssignmentSpec, workspace: str) -> Json:
+    """The content of a declared assignment, with its id where a workspace pins one."""
+    pin = pin_in(spec.content_pins, workspace)
+    return spec.content if pin is None else {"name": spec.content, "id": pin}
 
 
 def assignment_form(

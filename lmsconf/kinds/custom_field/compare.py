@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, shorten
 from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
@@ -17,6 +15,7 @@ from lmsconf.kinds.custom_field.types import (
     CustomFieldSpec,
     DeclaredChoices,
     FieldRow,
+    choices_hint,
     migration_to_json,
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
@@ -40,7 +39,7 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form, KeyedNames
-from lmsconf.model.names import list_names, normalize_name, quote_name
+from lmsconf.model.names import normalize_name, quote_name
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
@@ -80,16 +79,14 @@ def _register_declared_choices(
         Claim(
             name=choice.name,
             pin=pin_in(choice.pins, planning.policy.workspace),
-            previously=choice.previously,
+            # A new field has no live choices, so `previously` cannot match any.
+            previously=() if match.row is None else choice.previously,
             label=f'{declared.address}: choice "{choice.name}"',
             find_source=partial(declared.places.at, *choice.at),
             address=str(declared.address),
         )
         for choice in choices.include
     ]
-    if match.row is None:
-        # A new field has no live choices, so `previously` cannot match any.
-        claims = [replace(claim, previously=()) for claim in claims]
     matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
@@ -151,26 +148,26 @@ def references_exist(
     declared: DesiredResource[Any],
     field: str,
     choices: Iterable[str],
-    find_source: Callable[[], SourceLocation],
-    find_choice: Callable[[str], SourceLocation] | None = None,
+    at: tuple[str | int, ...],
+    choices_at: tuple[str | int, ...] | None = None,
 ) -> bool:
     """Return whether a field and its choices will exist after the plan; report what a declaration names in vain.
 
-    find_source, find_choice: where it names the field, and a choice, if that is elsewhere.
+    at, choices_at: the paths of the field, and of a list of the choices, if that is elsewhere.
     """
-    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    if report_ambiguous_reference(planning, at, declared.address, find_source):
+    named, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    if report_ambiguous_reference(planning, declared, named, at):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
         message, hint = why_name_is_missing(
-            planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+            planning, named, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
         )
-        planning.report(declared, "reference/unknown-field", f"{message}", hint=hint, at=find_source())
+        planning.report(declared, "reference/unknown-field", message, hint=hint, at=declared.places.at(*at))
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     for name in missing:
-        source = find_choice(name) if find_choice else find_source()
-        _report_unknown_choice(planning, declared, at, name, source)
+        source = declared.places.find(name, *choices_at) if choices_at else declared.places.at(*at)
+        _report_unknown_choice(planning, declared, named, name, source)
     return not missing
 
 
@@ -181,12 +178,12 @@ def _report_unknown_choice(
     before, after = planning.choices_before_and_after(field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
-    has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
+
     planning.report(
         declared,
         "reference/unknown-choice",
         f'{field} has no choice "{shorten(name)}"',
-        hint=" ".join(filter(None, [has, near])),
+        hint=choices_hint(sorted(known), near),
         at=source,
     )
 
@@ -196,7 +193,7 @@ def match_fields(
 ) -> MatchResult[CustomFieldSpec, FieldRow]:
     """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
     absent = [*absent, *deletions_by_migration(planning, declared, absent)]
-    matched = match_named(planning, FieldRow, "custom field", declared, absent)
+    matched = match_named(planning, declared, absent, FieldRow, "custom field")
     register_choices(planning, matched)
     plan_migrations(planning, matched)
     return matched

@@ -17,8 +17,7 @@ from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.effects import count_people
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 
@@ -181,14 +180,13 @@ def _holders_of(
 def _report_loss(
     planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, number: int, unknown: str | None
 ) -> None:
-    verb = "holds" if number == 1 else "hold"
-    people = count_people(number)
     whole = loss.choices is None
     if number:
-        loss_text = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"
+        answered = f"{count_noun(number, 'person has', 'people have')} answered it"
+        held = f"{count_noun(number, 'person holds', 'people hold')} {called}"
         planning.problem(
             "custom-field/answers-lost",
-            f"{loss.address}: {loss_text}, which is deleted",
+            f"{loss.address}: {answered if whole else held}, which is deleted",
             hint="Their answers are deleted with it."
             + ("" if whole else " To keep them, rename the choice with `previously:`."),
             address=loss.address,

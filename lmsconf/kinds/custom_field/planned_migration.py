@@ -19,6 +19,7 @@ from lmsconf.kinds.custom_field.types import (
     CustomFieldSpec,
     FieldRow,
     Migration,
+    choices_hint,
     deletion_of_source,
     unknown_target_choice,
 )
@@ -30,7 +31,7 @@ from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import did_you_mean, list_names, matches_patterns, normalize_name, quote_name
+from lmsconf.model.names import count_noun, did_you_mean, matches_patterns, normalize_name, quote_name
 
 _SHOWN: Final = 3
 """How many people a message names; the others are counted."""
@@ -39,7 +40,6 @@ _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
 _LEFT_OUT: Final = "the person is not in this plan"
-Fields = MatchResult[CustomFieldSpec, FieldRow]
 
 
 def deletions_by_migration(
@@ -96,7 +96,7 @@ def _warn_of_unknown_source(
     )
 
 
-def plan_migrations(planning: PlanContext, matched: Fields) -> None:
+def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record what each migration copies; keep the old field where some answers cannot be copied."""
     for deletion in list(matched.deletions):
         migration = deletion.absent.spec if deletion.absent else None
@@ -142,11 +142,10 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
     if old.type != "TEXT":
         names = [normalize_name(choice.name) for choice in old.choices]
         for name in sorted(migration.choices.keys() - set(names)):
-            near = did_you_mean(name, names)
             planning.problem(
                 "reference/unknown-choice",
                 f'{target}: migrate: {quote_name(migration.source)} has no choice "{shorten(name)}"',
-                hint=" ".join(filter(None, [f"It has {list_names(sorted(names))}.", near])),
+                hint=choices_hint(sorted(names), did_you_mean(name, names)),
                 at=migration.places.at("choices", name),
                 address=target,
             )
@@ -201,7 +200,8 @@ class ActiveMigration(Struct):
             self._compare(known)
         if self.keeps_old:
             self._report_uncopied()
-        self._note_copies()
+        if self.copies:
+            self._note_copies()
 
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
@@ -316,7 +316,7 @@ class ActiveMigration(Struct):
             more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
             who = ", ".join(sorted(labels)[:_SHOWN]) + more
             verb = "cannot be deleted" if replayed else "is kept"
-            count = "1 answer to it is" if len(labels) == 1 else f"{len(labels):,} answers to it are"
+            count = count_noun(len(labels), "answer to it is", "answers to it are")
             self.planning.problem(
                 "refusal/not-copied" if replayed else "migrate/not-copied",
                 f"{self.deletion.address}: it {verb}, because {count} not copied: "
@@ -329,20 +329,17 @@ class ActiveMigration(Struct):
 
     def _note_copies(self) -> None:
         """Note how many calls the migration takes, and how long, where the pace is known."""
-        number = len(self.copies)
-        if not number:
-            return
-        pace = self.planning.policy.pace
+        number, pace = len(self.copies), self.planning.policy.pace
         # Each answer is one call, and is read back before the old field is deleted.
         time = (
             "how long that takes is not known: --max-rate sets a pace"
             if pace is None
-            else f"about {_minutes(2 * number / pace)} at {pace:g} requests a second"
+            else f"about {count_noun(max(1, round(2 * number / pace / 60)), 'minute')} at {pace:g} requests a second"
         )
         self.planning.problem(
             "migrate/copies",
-            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: {number:,} "
-            f"{'call' if number == 1 else 'calls'} and as many reads to verify them, {time}",
+            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: "
+            f"{count_noun(number, 'call')} and as many reads to verify them, {time}",
             at=self.migration.places.at("from"),
             severity=Severity.NOTE,
         )
@@ -373,8 +370,3 @@ def _named(answer: AnswerRow, type: str, name_of: Callable[[str], str | None]) -
         return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
     names = ((one, name_of(one)) for one in answer.picked)
     return frozenset(normalize_name(one) if name is None else name for one, name in names)
-
-
-def _minutes(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes:,} {'minute' if minutes == 1 else 'minutes'}"

@@ -50,23 +50,16 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             f"{new[-1]}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
             f"{MOST_FIELDS + over}",
             hint=f"It has {matched.live} already. List {over} of them under `absent`, or declare {over} fewer.",
-            at=next(match.declared.source for match in matched.matches if match.address == new[-1]),
             address=new[-1],
         )
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
-        _report_without_slot(planning, matched, new, last, free + len(first))
+        _report_without_slot(planning, new, last, live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
-def _report_without_slot(
-    planning: PlanContext,
-    matched: MatchResult[CustomFieldSpec, FieldRow],
-    new: Sequence[Address],
-    old: Address,
-    free: int,
-) -> None:
-    """Refuse the last of the new fields. free: the slots for them: free now, or freed before them."""
+def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Address, *, live: int, free: int) -> None:
+    """Refuse the last of the new fields. live: how many there are. free: slots free now, or freed before."""
     creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
@@ -82,8 +75,7 @@ def _report_without_slot(
         "refusal/no-free-field",
         f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
         f"and a workspace has at most {MOST_FIELDS} custom fields",
-        hint=f"{matched.live} are live. {way}",
-        at=next(match.declared.source for match in matched.matches if match.address == creation),
+        hint=f"{live} are live. {way}",
         address=creation,
     )
 
@@ -133,14 +125,13 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
-    if any(left & taken and gained & (made | named) for left, gained in planning.changed_refs):
+    keeps_both = any(left & taken and gained & (made | named) for left, gained in planning.changed_refs)
+    if keeps_both:
         body = _body(planning, row, after, {**new, **dropped}, at)
         steps.append(replacement(body=body, makes=makes, uses=uses, avoids=whole))
-        body = _body(planning, row, after, new, at, known=True)
-        steps.append(replacement(body=body, makes=whole, uses=makes, ends=taken, avoids=whole))
-    else:
-        body = _body(planning, row, after, new, at)
-        steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
+        makes, uses = frozenset(), makes
+    body = _body(planning, row, after, new, at, known=keeps_both)
+    steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
     groups = _blocking_groups(planning, at, taken)
     if not groups:
         return steps
@@ -162,11 +153,10 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     migration = planning.migrations.get(at)
     if migration is not None:
         _report_unreplaced(planning, at, migration, groups)
-        return [step]
-    if not groups or planning.api_spec.behaviour("custom-fields.in-use") == "never":
-        return [step]
-    _warn_of_refusal(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
-    return [replace(step, may_be_refused=True)]
+    elif groups and planning.api_spec.behaviour("custom-fields.in-use") != "never":
+        _warn_of_refusal(planning, deletion.source, at, groups, "deleted")
+        step = replace(step, may_be_refused=True)
+    return [step]
 
 
 def _report_unreplaced(
@@ -291,12 +281,15 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
     return frozenset(Ref(call.address, choice["name"]) for choice in new)
 
 
-_IN_USE: Final = "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
-_KEPT_IN_USE: Final = (
-    "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply "
-    "again; or declare a new field that takes over its answers: `migrate`."
-)
-REFUSED_IN_USE: Final = {"custom-fields.replace": _KEPT_IN_USE, "custom-fields.delete": _IN_USE}
+REFUSED_IN_USE: Final = {
+    "custom-fields.replace": (
+        "It may be in use, in conditions or in people's answers. Remove it from conditions, apply, and apply "
+        "again; or declare a new field that takes over its answers: `migrate`."
+    ),
+    "custom-fields.delete": (
+        "It may be in use, in conditions or in people's answers: remove it from these, apply, and apply again."
+    ),
+}
 """The operations that the service refuses for a field in use → the hint then."""
 
 

@@ -5,11 +5,10 @@ An entry has its choices, and how answers migrate from another field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from lmsconf.api.spec.value_encoding import Behaviour, PickedChoice, encode_answer
 from lmsconf.errors import Problem, shorten
@@ -27,27 +26,22 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
 
 
-class ChoiceRow(SnapshotRow, frozen=True):
+class ChoiceRow(IdAndName, frozen=True):
     """A live choice."""
 
-    id: RemoteId
-    name: str
 
-
-class FieldRow(SnapshotRow, frozen=True):
+class FieldRow(IdAndName, frozen=True):
     """A live custom field. A flag is None where the response lacks it."""
 
     listing = CUSTOM_FIELD
 
-    id: RemoteId
-    name: str
     type: str
     choices: tuple[ChoiceRow, ...] = ()
     description: str | None = None
@@ -89,10 +83,6 @@ class Migration(Struct, frozen=True, kw_only=True):
     all_groups: bool
     places: SourceMap
     is_replayed: bool
-
-    def __eq__(self, other: object) -> bool:
-        aside = {"places": None}
-        return isinstance(other, Migration) and asdict(self) | aside == asdict(other) | aside
 
 
 class CustomFieldSpec(Struct, frozen=True):
@@ -285,15 +275,20 @@ def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
 
 def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
     """Return the problem of a mapped choice that the new field does not have."""
-    hints = [f"It has {list_names(known)}." if known else "It has no choices.", did_you_mean(new, known)]
     return Problem(
         code="reference/unknown-choice",
         message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '
         "choice",
-        hint=" ".join(hint for hint in hints if hint),
+        hint=choices_hint(known, did_you_mean(new, known)),
         source=migration.places.at("choices", old),
         address=str(target),
     )
+
+
+def choices_hint(known: Collection[str], near: str | None) -> str:
+    """Return the hint for a choice that a field lacks: those that it has, and a close one."""
+    has = f"It has {list_names(known)}." if known else "It has no choices."
+    return f"{has} {near}" if near else has
 
 
 def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Problem:

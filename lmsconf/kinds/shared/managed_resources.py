@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, list_ids, live_twice
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -38,33 +37,28 @@ def match_absent(
     by_name = grouped(by_id.values(), lambda row: normalize_name(row.name))
     known = [name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name)]
     looks = grouped(known, confusable_skeleton)
+    whole = planning.snapshot.of(kind).incomplete is None
     deleted_ids: set[str] = set()
     for entry in absent:
         same_name = by_name.get(entry.address.name, [])
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
+        named = [row for row in same_name if pin is None or row.id == pin]
         if pinned is not None and normalize_name(pinned.name) != entry.address.name:
             _other_name(planning, entry, pinned, same_name)
-            continue
-        whole = planning.snapshot.of(kind).incomplete is None
-        if whole and pin is not None and pinned is None and same_name:
+        elif whole and pin is not None and pinned is None and same_name:
             _other_id(planning, entry, pin, same_name)
-            continue
-        named = [row for row in same_name if pin is None or row.id == pin]
-        match named:
-            case []:
-                report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
-            case [row] if row.id in claimed:
-                message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
-                planning.report(entry, "absent/claimed", message, "Keep one of the two.")
-            case [row]:
-                if row.id not in deleted_ids:
-                    deleted_ids.add(row.id)
-                    out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
-            case _:
-                ids = ", ".join(sorted(row.id for row in named))
-                message = f'"{entry.address.name}" is live more than once, with the ids {ids}'
-                planning.report(entry, "identity/live-twice", message, "Select one with `id:`.")
+        elif not named:
+            report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
+        elif len(named) > 1:
+            text = live_twice(entry.address.name, named)
+            planning.report(entry, "identity/live-twice", text, "Select one with `id:`.")
+        elif named[0].id in claimed:
+            text = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
+            planning.report(entry, "absent/claimed", text, "Keep one of the two.")
+        elif named[0].id not in deleted_ids:
+            deleted_ids.add(named[0].id)
+            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
     return [row for row in free if row.id not in deleted_ids]
 
 
@@ -93,8 +87,7 @@ def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: S
 
 
 def _live_as(name: str, named: Sequence[HasName]) -> str:
-    ids = ", ".join(sorted(row.id for row in named))
-    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
+    return f'and "{name}" is live with the id {list_ids(named)}' if named else f'and nothing called "{name}" is live'
 
 
 def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:
@@ -128,10 +121,10 @@ Listed = TypeVar("Listed", bound=NamedRow)
 
 def match_named(
     planning: PlanContext,
-    row_type: type[Listed],
-    noun: str,
     declared: Sequence[DesiredResource[Spec]],
     absent: Sequence[DeleteEntry[Any]],
+    row_type: type[Listed],
+    noun: str,
 ) -> MatchResult[Spec, Listed]:
     """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
     kind = row_type.listing
@@ -182,7 +175,6 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
     policy = planning.policy
     declared = {match.address.name for match in out.matches}
-    owned: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         name = normalize_name(row.name)
         address = Address.of(kind, name)
@@ -190,7 +182,6 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             out.left_alone += 1
         elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
-            owned[name].append(row)
             continue
         else:
             out.unmanaged.append(UndeclaredResource(address, row))
@@ -202,19 +193,18 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.registry.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
         planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
+    owned = grouped((one for one in out.deletions if one.absent is None), lambda one: one.address)
     # A declared name that is live more than once is an error of its declaration already.
-    for name, duplicates in owned.items():
-        address = Address.of(kind, name)
+    for address, duplicates in owned.items():
         if len(duplicates) > 1 and address not in planning.doubtful:
-            _report_duplicates(planning, address, duplicates)
+            _report_duplicates(planning, address, [one.row for one in duplicates])
 
 
 def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
     """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
-        f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
-        + ", ".join(sorted(row.id for row in duplicates)),
+        f"{address}: it is owned and undeclared, and {live_twice(address.name, duplicates)}",
         hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
         "deleted.",
         address=address,
@@ -224,8 +214,10 @@ def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequ
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
-    moving = [] if additive else [match for match in out.matches if _moves(planning, match)]
-    taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
+    planned = [match for match in out.matches if planning.chosen(match.address)]
+    renamed = (one for one in planned if one.row and normalize_name(one.row.name) != one.address.name)
+    moving = [] if additive else [*renamed]
+    taking = [*moving, *(match for match in planned if match.row is None)]
     if not taking:
         return
     freed_ids = {match.row.id for match in moving if match.row}
@@ -245,19 +237,13 @@ def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: 
             )
 
 
-def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
-    """Whether the plan renames the live resource."""
-    row = match.row
-    return row is not None and normalize_name(row.name) != match.address.name and planning.chosen(match.address)
-
-
 def _report_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
     for deletion in out.deletions:
         planning.problem(
             "read/incomplete",
             f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
             hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-            at=deletion.absent.source if deletion.absent else None,
+            at=deletion.source,
             address=deletion.address,
         )
     out.deletions.clear()

@@ -14,6 +14,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, is_valid_name, normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
@@ -191,8 +192,7 @@ class LiveNames:
 
     def is_resolved_by_name(self, kind: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        name = normalize_name(row.name)
-        return self.planning.registry.id_or_ref(kind, name, Ref(Address.of(kind, name))) == row.id
+        return self.planning.registry.id_or_ref(Ref(Address.of(kind, normalize_name(row.name)))) == row.id
 
     def needs_id(self, kind: str, row: HasName) -> bool:
         """Whether another row of the kind has the same name, or one that looks the same to a reader."""
@@ -253,15 +253,17 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
         return None
 
 
-def desired_resource_by_name(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
-    """Return the declaration of a resource identified by `name`."""
+def desired_resource_by_name(
+    kind: str, entry: ManifestEntry, spec: object, key: str = "name", normalize: Callable[[str], str] = normalize_name
+) -> DesiredResource[Any]:
+    """Return the declaration of a resource identified by `name`, or by another key."""
     body = entry.body
     return DesiredResource(
-        address=Address.of(kind, normalize_name(str(body["name"]))),
+        address=Address.of(kind, normalize(str(body[key]))),
         spec=spec,
         places=entry.places,
         pins=parse_pins(body.get("id")),
-        previously=parse_names(body.get("previously")),
+        previously=tuple(map(normalize, parse_names(body.get("previously")))),
         only_in=parse_only_in(body),
         about=parse_about(body),
     )
@@ -353,7 +355,12 @@ class PeopleList(Struct, frozen=True):
         return PeopleList(include, self.exclude - include, self.whole)
 
 
-NOBODY = PeopleList(frozenset())
+def included(form: Form, key: str) -> frozenset[str]:
+    """Return who is in a list of people of a form, or must be; nobody without the list."""
+    people = form.get(key)
+    return people.include if isinstance(people, PeopleList) else frozenset()
+
+
 LISTS: Final = ("members", "managers")
 """The keys of groups and smart groups that hold lists of people; a smart group has no members of its own."""
 

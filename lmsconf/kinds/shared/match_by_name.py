@@ -36,6 +36,16 @@ def cycles(following: Mapping[Node, Node]) -> Iterator[list[Node]]:
             yield list(path)
 
 
+def list_ids(rows: Iterable[HasName]) -> str:
+    """Return the ids of rows in one line."""
+    return ", ".join(sorted(row.id for row in rows))
+
+
+def live_twice(name: str, rows: Iterable[HasName]) -> str:
+    """Return the message about a name that several live rows have."""
+    return f'"{name}" is live more than once, with the ids {list_ids(rows)}'
+
+
 class Claim(Struct, frozen=True, kw_only=True):
     """The declared identity of a resource or a choice.
 
@@ -141,13 +151,8 @@ class ClaimMatches(Generic[L]):
                 self._take(index, lives[0])
 
     def _twice(self, index: int, name: str, lives: Iterable[L]) -> None:
-        ids = ", ".join(sorted(live.id for live in lives))
-        self._problem(
-            index,
-            "identity/live-twice",
-            f'{self.claims[index].label}: "{name}" is live more than once, with the ids {ids}',
-            "Select one with `id:`.",
-        )
+        message = f"{self.claims[index].label}: {live_twice(name, lives)}"
+        self._problem(index, "identity/live-twice", message, "Select one with `id:`.")
 
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, choices_registry_kind
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
@@ -84,10 +84,13 @@ class NameRegistry:
         """Whether the name will exist after apply."""
         return name in self._ids[kind]
 
-    def id_or_ref(self, kind: str, name: str, new: Ref) -> RemoteId | Ref:
-        """Return the id for a name, or `new` if it will be created. Raises KeyError for an unknown name."""
+    def id_or_ref(self, ref: Ref) -> RemoteId | Ref:
+        """Return the id of a resource or a choice; `ref` if it will be created. Raises KeyError for others."""
+        kind, name = ref.address.kind, ref.address.name
+        if ref.part is not None:
+            kind, name = choices_registry_kind(name), ref.part
         remote_id = self._ids[kind][name]
-        return new if remote_id is None else remote_id
+        return ref if remote_id is None else remote_id
 
     def names(self, kind: str) -> list[str]:
         """Return all names of the kind after apply."""
@@ -122,6 +125,11 @@ class Deletion(Struct, Generic[Row_co], frozen=True, kw_only=True):
     with_: Address | None = None
     reason: str | None = None
     replaced_by: tuple[Address, ...] = ()
+
+    @property
+    def source(self) -> SourceLocation | None:
+        """The entry that deletes it; None if there is none."""
+        return None if self.absent is None else self.absent.source
 
 
 class UndeclaredResource(Struct, frozen=True):
@@ -203,7 +211,7 @@ class PlanContext:
     deleted         addresses to be deleted
     kept_refs       reference target → live resources that reference it both before and after apply
     changed_refs    (dropped, added) references of each live resource whose references change
-    removed_emails  normalised e-mails of people who are removed from some group
+
     measures        guard measures that kinds take beyond what the changes show
     side_effects    changes that the service itself makes as a consequence of planned ones
     parts           live resource that has undeclared parts → these, and its new ones
@@ -251,7 +259,7 @@ class PlanContext:
         self.deleted: set[Address] = set()
         self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)
         self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
-        self.removed_emails: set[str] = set()
+
         self.measures: list[GuardCount] = []
         self.side_effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
@@ -344,33 +352,30 @@ MOST_COMPARED: Final = 50
 
 
 def report_ambiguous_reference(
-    planning: PlanContext, named: Address, by: Address, find_source: Callable[[], SourceLocation]
+    planning: PlanContext, declared: DesiredResource[Any], named: Address, at: tuple[str | int, ...] = ()
 ) -> bool:
-    """Whether a referenced resource is ambiguous or has an error of its own.
+    """Whether a resource that a declaration names is ambiguous or has an error of its own.
 
-    Records a problem, unless the resource's own error is reported anyway. find_source: only called for a problem.
+    Records a problem, unless the resource's own error is reported anyway. at: the path of the name.
     """
-    doubtful = named in planning.doubtful
-    if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
-        planning.problem(
+    ids = planning.registry.duplicate_ids(named.kind, named.name)
+    if named not in planning.doubtful and ids:
+        planning.report(
+            declared,
             "identity/live-twice",
-            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            f'"{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
             hint="Declare the right one, with its `id:`.",
-            at=find_source(),
-            address=by,
+            at=declared.places.at(*at),
         )
-        return True
-    if not doubtful:
-        return False
-    if not planning.chosen(named):
-        planning.problem(
+    elif named in planning.doubtful and not planning.chosen(named):
+        planning.report(
+            declared,
             "reference/in-doubt",
-            f"{by}: it names {named}, and it is not yet known what of it is live",
+            f"it names {named}, and it is not yet known what of it is live",
             hint=f"Plan {shell_quoted(named)} too to see its error.",
-            at=find_source(),
-            address=by,
+            at=declared.places.at(*at),
         )
-    return True
+    return bool(ids) or named in planning.doubtful
 
 
 def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:

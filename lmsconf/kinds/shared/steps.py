@@ -14,7 +14,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList
+from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
@@ -53,6 +53,17 @@ def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
     if isinstance(body, list | tuple):
         return [fill_refs_in_body(item, ids) for item in body]
     return body
+
+
+def refs_in(*values: object) -> Iterator[Ref]:
+    """Yield every id not known yet in a path or a body, keys included."""
+    for value in values:
+        if isinstance(value, Ref):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from refs_in(*value.keys(), *value.values())
+        elif isinstance(value, list | tuple):
+            yield from refs_in(*value)
 
 
 def free_name_ref(address: Address) -> frozenset[Ref]:
@@ -113,13 +124,10 @@ def list_steps(
     planning: PlanContext, match: Match[Any, Any], path: Mapping[str, str | Ref], sides: BeforeAfter
 ) -> Iterator[Step]:
     """Yield the calls that change the declared lists of a group or a smart group."""
-    before, after = sides.before or {}, sides.after or {}
     for key, adds, removes in _LISTS[match.address.kind]:
-        wanted, held = after.get(key), before.get(key)
-        if isinstance(wanted, PeopleList):
-            old = held.include if isinstance(held, PeopleList) else frozenset[str]()
-            live = getattr(match.row, key, None) or ()
-            yield from _people_list_steps(planning, match.address, path, adds, removes, old, wanted.include, live)
+        before, after = (included(form or {}, key) for form in (sides.before, sides.after))
+        live = getattr(match.row, key, None) or ()
+        yield from _people_list_steps(planning, match.address, path, adds, removes, before, after, live)
 
 
 def _people_list_steps(
@@ -140,7 +148,6 @@ def _people_list_steps(
     never interrupted.
     """
     added, removed = sorted(after - before), sorted(before - after)
-    me = [id for id in path.values() if isinstance(id, Ref)]
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
@@ -152,13 +159,13 @@ def _people_list_steps(
     for number, start in enumerate(range(0, len(added), size)):
         batch = added[start : start + size]
         named = [*(named if replaces else ()), *map(known.id, batch)]
-        arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
+        arrived = map(joined_group_ref, batch if is_membership else ())
         yield Step(
             operation=adds,
             path=path,
             body=planning.api_spec.body_to_wire(adds, userIds=named),
             makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
-            uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(me),
+            uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(refs_in(path)),
             people=tuple(batch),
         )
         earlier = frozenset({done}) if replaces else earlier
@@ -174,9 +181,8 @@ def _people_list_steps(
 
 def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    ids = map(people_directory(planning).id, people)
     rights = map(granted_rights_ref, people if manages else ())
-    return frozenset(id for id in ids if isinstance(id, Ref)).union(*rights)
+    return frozenset(refs_in(*map(people_directory(planning).id, people))).union(*rights)
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:

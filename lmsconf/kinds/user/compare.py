@@ -13,7 +13,7 @@ from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
-from lmsconf.kinds.custom_field.lost_answers import known_answers
+from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
@@ -118,9 +118,7 @@ def add_copied_answers(
 def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Give the rows of people with copied answers their live answers, as if these had been declared when read."""
     wanted = {id for one in planning.migrations.values() for id in one.copies}
-    known = known_answers(planning.snapshot) if wanted else {}
-    if isinstance(known, str):
-        return
+    known = {row.id: row for row in (answer_rows(planning.snapshot) if wanted else ())}
     for position, match in enumerate(matched.matches):
         row = match.row
         if row is not None and row.answers is None and row.id in wanted:

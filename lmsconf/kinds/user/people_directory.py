@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList, declared_lists, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
@@ -283,11 +283,11 @@ class PeopleSides(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def compared(self, row: object, keys: Iterable[str] = ()) -> BeforeAfter:
+    def compared(self, row: object, keys: Iterable[str]) -> BeforeAfter:
         """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
         return BeforeAfter(
             before=None if row is None else self.before,
-            after=self.after or None,
+            after=self.after,
             sizes=self.sizes,
             archived=self.archived,
             defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
@@ -303,10 +303,7 @@ def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
 def compare_lists(
     planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
 ) -> BeforeAfter | None:
-    """Return both sides with the declared lists of people, `keys` being all; None, with a problem, if one was not read.
-
-    Records the people who leave a group.
-    """
+    """Return both sides with the declared lists of people; None, with a problem, if one was not read."""
     for key, people in declared_lists(match.declared.spec):
         if not compare_people_list(planning, match.declared, key, people, match.row, sides):
             return None
@@ -318,7 +315,7 @@ def compare_people_list(
 ) -> bool:
     """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
     sides.after[key] = wanted = report_unknown_people(planning, declared, key, people)
-    live = NOBODY
+    live = PeopleList(frozenset())
     if row is not None:
         ids: frozenset[RemoteId] | None = getattr(row, key)
         if ids is None:
@@ -331,19 +328,15 @@ def compare_people_list(
         sides.archived[key] = directory.live_to_compare(left, wanted).include
     if key == "managers":
         check_managers(planning, declared, wanted.include, live.include)
-    else:
-        planning.removed_emails.update(live.include - wanted.include)
     return True
 
 
-def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sides: PeopleSides) -> None:
-    """Add a list of a resource that is deleted, whose members leave."""
-    names = people_display_names(planning, ids)
-    sides.before[key] = PeopleList(names)
-    sides.archived[key] = people_display_names(planning, planning.archived_ids & ids)
-    sides.sizes[key] = len(ids) - len(sides.archived[key])
-    if key == "members":
-        planning.removed_emails.update(names)
+def deleted_with_lists(planning: PlanContext, form: Form, lists: Mapping[str, frozenset[RemoteId]]) -> BeforeAfter:
+    """Return the state of a group or a smart group before it is deleted: its form, with lists of people."""
+    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
+    people = {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
+    sizes = {key: len(ids) - len(archived[key]) for key, ids in lists.items()}
+    return BeforeAfter(before={**form, **people}, after=None, sizes=sizes, archived=archived)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:

@@ -7,8 +7,7 @@ before all of the plan's grants of it are done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import datetime
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -22,16 +21,17 @@ from lmsconf.kinds.custom_field.compare import (
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
-from lmsconf.kinds.shared.manifest_entry import PeopleList
+from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
+from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref, refs_in
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
+from lmsconf.model.time_formats import format_request_time
 
 _SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
@@ -43,12 +43,14 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     wanted: dict[str, Answer] = {}
     whole = True
     for field, answer in declared.spec.answers.items():
-        type, find = _type(planning, field), partial(declared.places.at, "answers", field)
+        type, at = _type(planning, field), ("answers", field)
         if wrong := _misfit(type, answer):
-            planning.report(declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=find())
+            planning.report(
+                declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=declared.places.at(*at)
+            )
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
-        whole = references_exist(planning, declared, field, choices, find) and whole
+        whole = references_exist(planning, declared, field, choices, at) and whole
         wanted[field] = _shaped(type, answer)
     return wanted if whole else None
 
@@ -154,7 +156,7 @@ def _answers_step(
         sent.update(_kept(planning, row))
         changed |= {field: answer for field, answer in after.items() if answer}
     for field, answer in changed.items():
-        id = planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(Address.of(CUSTOM_FIELD, field)))
+        id = planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field)))
         sent[id] = field, _value(planning, field, answer)
     body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
@@ -163,9 +165,7 @@ def _answers_step(
         path=path,
         body=build_answers_body(behaviour, body),
         makes=_answered(changed, new),
-        uses=_to_come(planning, changed)
-        | _named(planning, sent.values())
-        | frozenset(one for one in path.values() if isinstance(one, Ref)),
+        uses=_to_come(planning, changed) | _named(planning, sent.values()) | frozenset(refs_in(path)),
         releases=(old - new) | _deleted_fields(planning, row),
         follows=_answers_taken(old, new),
     )
@@ -195,12 +195,8 @@ def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[R
 def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
-    refs = {ref for ref in fields if isinstance(planning.registry.id_or_ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
-    for ref in choice_refs_in_answers(planning, answers):
-        scope, name = choices_registry_kind(ref.address.name), cast(str, ref.part)
-        if isinstance(planning.registry.id_or_ref(scope, name, ref), Ref):
-            refs.add(ref)
-    return frozenset(refs)
+    named = {*fields, *choice_refs_in_answers(planning, answers)}
+    return frozenset(ref for ref in named if isinstance(planning.registry.id_or_ref(ref), Ref))
 
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
@@ -222,11 +218,8 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
     """Return an answer as `encode_answer` takes it; an empty one removes the answer."""
     if _type(planning, field) == "TEXT":
         return cast("str | None", answer)
-    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    return [
-        PickedChoice(planning.registry.id_or_ref(scope, name, Ref(at, name)), name)
-        for name in sorted(picked_choices(answer))
-    ]
+    at = Address.of(CUSTOM_FIELD, field)
+    return [PickedChoice(planning.registry.id_or_ref(Ref(at, name)), name) for name in sorted(picked_choices(answer))]
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[str, _Value]]:
@@ -260,14 +253,12 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
     scope = choices_registry_kind(field)
     name = planning.registry.name(scope, shown)
     if name is None and planning.registry.has(scope, shown):
-        return PickedChoice(
-            planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown)), shown
-        )
+        return PickedChoice(planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field), shown)), shown)
     return PickedChoice(shown, name or shown)
 
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 _PROFILE: Final = {
     "users.update-email": ("email",),
     "users.update-fullname": ("first_name", "last_name"),
@@ -286,14 +277,10 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     spec = match.declared.spec
     before, after = sides.before or {}, sides.after or {}
     path: Path = {"userId": Ref(at) if row is None else row.id}
-    steps: list[Step] = []
-    if row is None:
-        steps.append(_creation(planning, at, after))
-    ready = frozenset({Ref(at)}) if row is None else frozenset()
-    if row is not None and before.get("archived") and not after["archived"]:
-        back = Ref(at, "(active)")
-        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({back})))
-        ready = frozenset({back})
+    steps = [_creation(planning, at, after)] if row is None else []
+    if before.get("archived") and not after["archived"]:
+        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
+    ready = frozenset(ref for step in steps for ref in step.makes)
     if row is not None:
         steps.extend(_profile(planning, at, row, path, ready, before, after))
     steps.extend(_metadata(planning, row, path, ready, before, after))
@@ -368,14 +355,15 @@ def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after:
     for key in RIGHTS:
         if not _differs(before, after, key) or (key not in before and not after[key]):
             continue
-        operation, endow = f"user-access.make-{key}", str(after[key]).lower()
+        is_granted = bool(after[key])
         everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
-        if after[key]:
-            makes, uses = granted_rights_ref(at.name) | everybody, ready | frozenset({_cleared(at)})
-            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses)
-        else:
-            makes, uses = _revoked(at), ready | everybody
-            yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses, revokes=True)
+        yield Step(
+            operation=f"user-access.make-{key}",
+            path={**path, "endow": str(is_granted).lower()},
+            makes=granted_rights_ref(at.name) | everybody if is_granted else _revoked(at),
+            uses=ready | ({_cleared(at)} if is_granted else everybody),
+            revokes=not is_granted,
+        )
 
 
 def _applications(
@@ -388,10 +376,9 @@ def _applications(
     wanted = after.get("applications")
     if not isinstance(wanted, PeopleList):
         return
-    live = before.get("applications")
-    held = live.include if isinstance(live, PeopleList) else frozenset()
+    held = included(before, "applications")
     unwanted = held - wanted.include
-    if not isinstance(live, PeopleList):
+    if "applications" not in before:
         unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
     for action, applications in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
         for application in sorted(applications):
@@ -410,7 +397,7 @@ def _archive_date(
     planning: PlanContext, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
 ) -> Step:
     operation = "users.set-custom-archived-date"
-    moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
+    moment = None if date is None else format_request_time(date, "epoch-ms-number")
     makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
     body = planning.api_spec.body_to_wire(operation, date=moment)
     # A date revokes access when it is reached; clearing it does not restore access already lost.

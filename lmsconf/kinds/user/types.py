@@ -16,11 +16,9 @@ from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
     delete_entry,
-    parse_about,
+    desired_resource_by_name,
     parse_list,
     parse_names,
-    parse_only_in,
-    parse_pins,
     parse_time,
 )
 from lmsconf.kinds.shared.responses import (
@@ -36,7 +34,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
@@ -99,13 +97,10 @@ class PersonRow(SnapshotRow, frozen=True):
         return None if self.archive_date is None else datetime.fromtimestamp(self.archive_date // 1000, UTC)
 
 
-class AdminRow(SnapshotRow, frozen=True):
+class AdminRow(IdAndName, frozen=True):
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
     listing = ADMIN
-
-    id: RemoteId
-    name: str
 
 
 class HolderRow(SnapshotRow, frozen=True):
@@ -270,18 +265,9 @@ def revoked_rights(change: Change) -> Iterator[str]:
 
 def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
     """Return the person of one manifest entry, and report contradictions in it."""
-    address = Address.of(USER, normalize_email(str(entry.body["email"])))
-    spec = _spec(entry)
-    _report_contradictions(entry, address, spec)
-    return DesiredResource(
-        address=address,
-        spec=spec,
-        places=entry.places,
-        pins=parse_pins(entry.body.get("id")),
-        previously=tuple(map(normalize_email, parse_names(entry.body.get("previously")))),
-        only_in=parse_only_in(entry.body),
-        about=parse_about(entry.body),
-    )
+    declared = desired_resource_by_name(USER, entry, _spec(entry), "email", normalize_email)
+    _report_contradictions(entry, declared.address, declared.spec)
+    return declared
 
 
 def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:

@@ -328,7 +328,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
     if planning.registry.has(kind, name):
         if ids := planning.registry.duplicate_ids(kind, name):
             raise _twice(address, ids)
-        id = planning.registry.id_or_ref(kind, name, Ref(address))
+        id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
     rows = facts.audiences(kind).values()
     if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:

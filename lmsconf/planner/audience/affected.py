@@ -17,14 +17,12 @@ from lmsconf.kinds.shared.kind_names import (
     GROUP,
     SMART_GROUP,
     USER,
-    choices_registry_kind,
 )
-from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList
+from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group import sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms, Window
 from lmsconf.planner.planned_resources import PlannedResource
@@ -159,17 +157,12 @@ def _add_group(scope: AccessScope, item: PlannedResource) -> None:
         scope.groups[_key(item)] = ChangedGroup(address=item.address, deleted=True)
         scope.takes = True
         return
-    before, after = (_members(form) for form in (item.sides.before or {}, item.sides.after or {}))
+    before, after = (included(form or {}, "members") for form in (item.sides.before, item.sides.after))
     joins, leaves = after - before, before - after
     if joins or leaves or item.subject.row is None:
         scope.groups[_key(item)] = ChangedGroup(address=item.address, joins=joins, leaves=leaves)
         scope.requires = scope.requires or (bool(joins) and item.subject.row is not None)
         scope.takes = scope.takes or bool(leaves)
-
-
-def _members(form: Form) -> frozenset[str]:
-    people = form.get("members", NOBODY)
-    return people.include if isinstance(people, PeopleList) else frozenset()
 
 
 def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
@@ -191,9 +184,8 @@ def _by_ids(
     planning: PlanContext, field: str, choices: Iterable[str]
 ) -> tuple[RemoteId | Ref, frozenset[RemoteId | Ref]]:
     """Return the id of a field and those of choices of it, by their names."""
-    at, names = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    ids = (planning.registry.id_or_ref(names, name, Ref(at, name)) for name in choices)
-    return planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(at)), frozenset(ids)
+    at, id_of = Address.of(CUSTOM_FIELD, field), planning.registry.id_or_ref
+    return id_of(Ref(at)), frozenset(id_of(Ref(at, name)) for name in choices)
 
 
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
@@ -270,7 +262,7 @@ def _add_assignment(
 def _audience(planning: PlanContext, audience: Address) -> AudienceKey:
     if not audience.text:
         return EVERYONE_KEY
-    return audience.kind, planning.registry.id_or_ref(audience.kind, audience.name, Ref(audience))
+    return audience.kind, planning.registry.id_or_ref(Ref(audience))
 
 
 def live_terms(row: TargetRow) -> Terms:

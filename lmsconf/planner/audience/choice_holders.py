@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
-from lmsconf.model.names import count_noun, normalize_name
+from lmsconf.model.names import count_noun, join_words, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, ChangedPerson, Condition
 from lmsconf.planner.audience.people_sets import Bits, to_bits
@@ -107,7 +107,7 @@ class Readings(Struct):
             number = self.groups[use]
             groups = count_noun(number, "smart group")
             why = f"explains {number:,} of {groups}" if number else "no smart group shows which"
-            yield f"{use} read as: {_either(_readings(use, meanings))}; {why}"
+            yield f"{use} read as: {join_words(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
         """Return why members are not known: no meaning is left, or several that differ."""
@@ -116,18 +116,13 @@ class Readings(Struct):
         if not meanings:
             return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
         read = {use: _readings(use, meanings) for use in sorted(uses)}
-        several = "; ".join(f"{use} may mean: {_either(one)}" for use, one in read.items() if len(one) > 1)
+        several = "; ".join(f"{use} may mean: {join_words(one)}" for use, one in read.items() if len(one) > 1)
         return f"{several}; no smart group that was read shows which"
 
 
 def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
     found = {meaning[use] for meaning in meanings}
     return [reading for reading in Reading if reading in found]
-
-
-def _either(readings: Sequence[Reading]) -> str:
-    """`has any answer, always true or the choices only`."""
-    return " or ".join(filter(None, (", ".join(readings[:-1]), readings[-1])))
 
 
 class FieldHolders(Struct):

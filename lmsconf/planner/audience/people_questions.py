@@ -189,7 +189,7 @@ class WorkspaceAccess(Memberships):
     def field_id(self, name: str) -> RemoteId | Ref | None:
         """Return the id of a field by its name after the plan, or else by its live one."""
         if self.planning.registry.has(CUSTOM_FIELD, name):
-            return self.planning.registry.id_or_ref(CUSTOM_FIELD, name, Ref(Address.of(CUSTOM_FIELD, name)))
+            return self.planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, name)))
         return next((row.id for row in self.facts.fields if normalize_name(row.name) == name), None)
 
     def field_row(self, id: RemoteId | Ref) -> FieldRow | None:

@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration,
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entry import LISTS, PeopleList, declared_lists
+from lmsconf.kinds.shared.manifest_entry import LISTS, declared_lists, included
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
@@ -29,7 +29,6 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
-from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -188,13 +187,8 @@ def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> b
     planning = reading.plan_context(listings)
     matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
     both = [sides for match in matched.matches if match.row and (sides := diff(planning, match))]
-    lists = ((_included(sides.before, key), _included(sides.after, key)) for sides in both for key in LISTS)
+    lists = ((included(sides.before, key), included(sides.after, key)) for sides in both for key in LISTS)
     return any(after - before for before, after in lists)
-
-
-def _included(form: Form | None, key: str) -> frozenset[str]:
-    people = (form or {}).get(key)
-    return people.include if isinstance(people, PeopleList) else frozenset()
 
 
 def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:

@@ -218,9 +218,7 @@ class ReadContext:
 
 def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
-    declared = (entry.address for entry in entries if isinstance(entry, DesiredResource))
-    own = (address.name for address in declared if KINDS[address.kind].is_person)
-    return frozenset([*own, *chain.from_iterable(map(named_emails, entries))])
+    return frozenset(chain.from_iterable(map(named_emails, entries)))
 
 
 def has_difference(sides: BeforeAfter | None) -> bool:
