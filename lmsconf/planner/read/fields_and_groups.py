@@ -186,9 +186,8 @@ def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> b
     listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
     planning = reading.plan_context(listings)
     matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
-    both = [sides for match in matched.matches if match.row and (sides := diff(planning, match))]
-    lists = ((included(sides.before, key), included(sides.after, key)) for sides in both for key in LISTS)
-    return any(after - before for before, after in lists)
+    both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
+    return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
 
 
 def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
