@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import tzinfo
@@ -56,9 +56,11 @@ class ManifestEditor(Struct):
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
     _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
+    _entries: Counter[SourceLocation | None] = field(default_factory=Counter)
 
     def accept(self, findings: Iterable[DriftFinding]) -> dict[str, bytes]:
         """Return the files with the edits for every finding, path → bytes. Raises ProblemsFound for those refused."""
+        self._entries = Counter(one.source for one in self.manifests.declared)
         together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
@@ -115,7 +117,7 @@ class ManifestEditor(Struct):
         """Check that all resources that the entry declares drifted alike. Raises ProblemsFound."""
         first, kind = findings[0], KINDS[findings[0].address.kind]
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
-        if source.each or sum(one.source == source for one in self.manifests.declared) > len(findings) or not alike:
+        if source.each or self._entries[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             raise refused_edit(
                 f"{cause}, and they would no longer be equal",
