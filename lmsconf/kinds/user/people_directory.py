@@ -218,7 +218,8 @@ def report_unknown_people(
     """
     people = people_directory(planning)
     named = listed.named_emails
-    unlisted = named - people.by_email.keys() - people.new
+    # Not the difference of both: that would go through all people for each list.
+    unlisted = frozenset(one for one in named if one not in people.by_email) - people.new
     missing = sorted(unlisted - people.archived)
     for person in sorted(named.intersection(people.twice)):
         _person(
