@@ -242,7 +242,7 @@ def _remove(node: Node) -> None:
     if node.parent is None or node.parent.kind != "list":
         raise refused_edit("this is not an entry of a section", node.where)
     refuse_shared(node)
-    node.parent.removed.add(node.parent.items.index(node))
+    node.parent.removed |= {node.parent.items.index(node)}
     node.parent.commented = True
 
 
@@ -258,7 +258,7 @@ def _forget(entry: Node, name: str) -> None:
         remove_key(entry, "previously")
     elif removed:
         refuse_shared(node)
-        node.removed.update(removed)
+        node.removed |= set(removed)
 
 
 def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:

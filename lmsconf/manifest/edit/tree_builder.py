@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterator
 from typing import Any, Final, Literal, cast
 
@@ -20,11 +21,11 @@ UNCHANGED: Final = object()
 """Value of `Node.replacement` for a node that is not replaced."""
 
 
-class Node(Struct, eq=False, kw_only=True):
+class Node(Struct, eq=False, kw_only=True, weakref=True):
     """One value of a file: the text from `start` to `end`, without the anchor and tag before it.
 
     outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. shared:
-    whether an alias repeats it.
+    whether an alias repeats it. container: what it is in, weakly, so that a tree is freed with its last root.
     text and scalar: of a scalar, as written and its value. style: its quote or block sign; empty for a plain one.
     anchor: its name, or that of the node that an alias repeats, which is its target.
     flow: whether a list or mapping has brackets. parts: its items, or its keys each with its value.
@@ -38,7 +39,7 @@ class Node(Struct, eq=False, kw_only=True):
     outer: int
     where: SourceLocation
     inside: bool
-    parent: Node | None
+    container: weakref.ref[Node] | None
     text: str
     scalar: Json
     style: str
@@ -46,12 +47,17 @@ class Node(Struct, eq=False, kw_only=True):
     target: Node | None = None
     anchor: str | None = None
     shared: bool = False
-    parts: list[tuple[Node, ...]] = field(default_factory=list)
+    parts: tuple[tuple[Node, ...], ...] = ()
     replacement: object = UNCHANGED
-    removed: set[int] = field(default_factory=set)
-    added: list[Json] = field(default_factory=list)
+    removed: frozenset[int] = frozenset()
+    added: tuple[Json, ...] = ()
     added_keys: dict[str, Json] = field(default_factory=dict)
     commented: bool = False
+
+    @property
+    def parent(self) -> Node | None:
+        """The list or mapping that it is in."""
+        return None if self.container is None else self.container()
 
     def value(self) -> Json:
         """Return the raw value after all pending edits: texts as written, variables included."""
@@ -134,7 +140,7 @@ class _TreeBuilder(Struct):
             outer=begins.index,
             where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
             inside=parent is not None and (parent.flow or parent.inside),
-            parent=parent,
+            container=None if parent is None else weakref.ref(parent),
             text=text,
             scalar=resolve_scalar(text) if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else text,
             style=getattr(event, "style", None) or "",
@@ -148,7 +154,7 @@ class _TreeBuilder(Struct):
         while not isinstance(event := next(self.events), yaml.CollectionEndEvent):
             children.append(self.node(event, node))
         size = 1 if node.kind == "list" else 2
-        node.parts = [tuple(children[at : at + size]) for at in range(0, len(children), size)]
+        node.parts = tuple(tuple(children[at : at + size]) for at in range(0, len(children), size))
         for key in children[::size] if size > 1 else ():
             if key.kind != "scalar":
                 raise LmsconfError(f"line {key.where.line}: this key is not text", hint="Change this manifest by hand.")

@@ -181,7 +181,7 @@ def change_items(node: Node, missing: Sequence[Json], extra: Sequence[Json], com
     _take(node, node, missing, comparison_key)
     if extra:
         _require_list(node)
-        node.added.extend(escape_variables(item) for item in extra)
+        node.added += tuple(escape_variables(item) for item in extra)
 
 
 def _require_list(node: Node, what: str = "this list is") -> None:
@@ -201,16 +201,17 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
     wanted = {same(item): item for item in items}
     if not wanted:
         return
-    matched = set()
+    matched: dict[int, Hashable] = {}
     listed = require_literal(node, above)
     _require_list(listed)
     for at, item in enumerate(listed.items):
         key = None if at in listed.removed or item.target else same(unescape_variables(item.value()))
         if key in wanted:
             refuse_shared(item)
-            listed.removed.add(at)
-            matched.add(key)
-    for lost in (item for key, item in wanted.items() if key not in matched):
+            matched[at] = key
+    listed.removed |= matched.keys()
+    found = frozenset(matched.values())
+    for lost in (item for key, item in wanted.items() if key not in found):
         message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
         hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
         raise refused_edit(message, listed.where, hint)
@@ -258,7 +259,7 @@ def remove_key(entry: Node, key: str) -> None:
     node = entry.get(key)
     if node is not None:
         refuse_shared(node)
-        entry.removed.add(entry.items.index(node))
+        entry.removed |= {entry.items.index(node)}
 
 
 Condition = dict[str, Json]
@@ -273,11 +274,11 @@ def change_conditions(entry: Node, missing: Sequence[Json], extra: Sequence[Json
         at = _find(node, declared)
         same = next((one for one in added if one["field"] == declared["field"]), None)
         if same is None:
-            node.removed.add(at)
+            node.removed |= {at}
         else:
             added.remove(same)
             _turn(node.items[at], same)
-    node.added.extend(escape_variables(item) for item in added)
+    node.added += tuple(escape_variables(item) for item in added)
     remove_emptied_list(entry, "conditions", node)
 
 
