@@ -60,6 +60,7 @@ _MEANINGS: Final = {
     "custom-field/answers-lost": "A field or choice is deleted that people have answered. Their answers are deleted with it.",
     "custom-field/answers-unknown": "A field or choice is deleted, and it is not known how many people have answered it.",
     "custom-field/choices-needed": "A field that is not live has no `choices`, so it cannot be created. Set them, or correct the name.",
+    "custom-field/hidden-answers": "A call may clear answers to hidden fields that the service does not show. Declare them, or state what the service does with answers that a call omits.",
     "custom-field/too-many": "A workspace has at most ten custom fields. Declare fewer.",
     "custom-field/type": "The type of a custom field cannot change. Declare a new field that has `migrate` in place of this one.",
     "custom-field/type-needed": "A field that is not live has no `type`, so it cannot be created. Set it, or correct the name.",

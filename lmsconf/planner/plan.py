@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import assumed_keys_of_call
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, StalePlan
+from lmsconf.kinds.custom_field.lost_answers import report_hidden_answers
 from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.group import only_listed_people
 from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
@@ -112,6 +113,7 @@ def draft_plan(
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
+    report_hidden_answers(planning, arranged)
     # Those of selected resources and of the plan as a whole.
     selected = [
         problem

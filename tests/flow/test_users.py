@@ -107,6 +107,33 @@ def test_answers_that_the_service_gives_by_name_are_sent_again_by_id(tmp_path: P
     assert by_names.body == by_ids.body
 
 
+@pytest.mark.parametrize(
+    ("omitted", "answers", "does"),
+    [
+        ("", "Dept: HR", "clear them"),
+        ("keep", "Dept: HR", None),
+        ("clear", "Dept: HR", "1 call that sets other answers clear"),
+        ("clear", "Dept: HR, Grade: A", None),
+    ],
+)
+def test_a_plan_names_hidden_fields_whose_answers_it_may_clear(
+    tmp_path: Path, omitted: str, answers: str, does: str | None
+) -> None:
+    """A service may show no answers to hidden fields, so that a call cannot send them along."""
+    dialect = f"dialect: {{users.update-custom-field-choice.omitted: {omitted}}}\n" if omitted else ""
+    grade = "  - {name: Grade, type: TEXT, hidden: true}\n"
+    seed = SEED.replace("custom_fields:\n", f"custom_fields:\n{grade}")
+
+    def warnings(seed: str, folder: str) -> list[str]:
+        it = project(tmp_path / folder, dialect, seed)
+        plan = it.plan(f"users: [{{email: anna@acme.example, answers: {{{answers}}}}}]")
+        return [one.message for one in plan.all_problems if one.code == "custom-field/hidden-answers"]
+
+    told = warnings(seed, "unanswered")
+    assert [one.startswith("custom_field/Grade: hidden") and str(does) in one for one in told] == [True] * bool(does)
+    assert not warnings(seed.replace("Badge:", "Grade: B, Badge:"), "answered")
+
+
 @pytest.mark.parametrize("gone", ["custom_fields: [{name: Dept, choices: [HR]}]", "absent: {custom_fields: [Dept]}"])
 def test_an_answer_that_the_plan_ends_is_not_sent_again(tmp_path: Path, gone: str) -> None:
     """Where answers that are left out are cleared, kept ones go along; one to a deleted choice would be refused."""

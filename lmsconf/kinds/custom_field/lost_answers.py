@@ -10,13 +10,16 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.api.spec.value_encoding import ANSWERS as SET_ANSWERS
+from lmsconf.api.spec.value_encoding import OMITTED, answers_in_body
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.kind_names import ANSWERS, USER
+from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import Call
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
@@ -201,3 +204,36 @@ def _report_loss(
             address=loss.address,
             severity=Severity.WARNING,
         )
+
+
+def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
+    """Report hidden fields of which nobody shows an answer, where calls may clear the answers that they omit.
+
+    A service may keep answers to hidden fields to itself: then a call cannot send them along (API specification,
+    update-custom-field-choice). The problem has no address, since the digest of a plan does not depend on who was read.
+    """
+    spec = planning.api_spec
+    if spec.behaviour(OMITTED) == "keep" and spec.is_known(OMITTED):
+        return
+    deleted = {loss.field.id for loss in planning.losses if loss.choices is None}
+    hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
+    sent = [answers_in_body(spec.behaviour, call.body) for call in calls if _sets_live_answers(call)]
+    shown = {name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ()}
+    omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
+    if not any(omitting.values()) or any(answer_keys(one) & shown for one in hidden):
+        return
+    number, do = max(omitting.values()), "clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
+    names = ", ".join(str(Address.of(CUSTOM_FIELD, name)) for name, omitted in sorted(omitting.items()) if omitted)
+    planning.problem(
+        "custom-field/hidden-answers",
+        f"{names}: hidden, and no person read shows an answer. The service may not show such answers, and "
+        f"{count_noun(number, 'call that sets', 'calls that set')} other answers {do} them",
+        hint="Declare these answers under `people`, so that they are sent along. If calls keep the answers that they "
+        f"omit, set `{OMITTED}: keep` under `dialect`; `lmsconf doctor --probe` finds it out.",
+        severity=Severity.WARNING,
+    )
+
+
+def _sets_live_answers(call: Call) -> bool:
+    """Whether a call sets answers of a person who is live already: the path of any other has no id yet."""
+    return call.operation == SET_ANSWERS and "{" not in call.path
