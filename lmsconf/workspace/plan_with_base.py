@@ -42,10 +42,10 @@ from lmsconf.planner.drift import unplannable_base
 from lmsconf.planner.plan import DraftPlan, replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
+from lmsconf.planner.undo.conflicts import CONFLICT, LIMITED
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
-from lmsconf.planner.undo.restored_entries import CONFLICT
 from lmsconf.planner.undo.three_way_merge import Times
-from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
+from lmsconf.planner.undo.undo import Inversion, run_source
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both

@@ -112,7 +112,7 @@ def test_answers_that_the_service_gives_by_name_are_sent_again_by_id(tmp_path: P
     [
         ("", "Dept: HR", "clear them"),
         ("keep", "Dept: HR", None),
-        ("clear", "Dept: HR", "1 call that sets other answers clear"),
+        ("clear", "Dept: HR", "1 call that sets other answers would clear"),
         ("clear", "Dept: HR, Grade: A", None),
     ],
 )

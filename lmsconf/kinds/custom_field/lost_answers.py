@@ -209,8 +209,8 @@ def _report_loss(
 def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     """Report hidden fields of which nobody shows an answer, where calls may clear the answers that they omit.
 
-    A service may keep answers to hidden fields to itself: then a call cannot send them along (API specification,
-    update-custom-field-choice). The problem has no address, since the digest of a plan does not depend on who was read.
+    A service may show no answers to hidden fields: then a call cannot send them along (API specification, Users).
+    The problem has no address, since the digest of a plan does not depend on who was read.
     """
     spec = planning.api_spec
     if spec.behaviour(OMITTED) == "keep" and spec.is_known(OMITTED):
@@ -218,18 +218,20 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     deleted = {loss.field.id for loss in planning.losses if loss.choices is None}
     hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
     sent = [answers_in_body(spec.behaviour, call.body) for call in calls if _sets_live_answers(call)]
-    shown = {name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ()}
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
-    if not any(omitting.values()) or any(answer_keys(one) & shown for one in hidden):
+    if not any(omitting.values()):
         return
-    number, do = max(omitting.values()), "clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
-    names = ", ".join(str(Address.of(CUSTOM_FIELD, name)) for name, omitted in sorted(omitting.items()) if omitted)
+    shown = {name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ()}
+    if any(answer_keys(one) & shown for one in hidden):
+        return
+    most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
+    names = ", ".join(sorted(str(Address.of(CUSTOM_FIELD, name)) for name, number in omitting.items() if number))
     planning.problem(
         "custom-field/hidden-answers",
         f"{names}: hidden, and no person read shows an answer. The service may not show such answers, and "
-        f"{count_noun(number, 'call that sets', 'calls that set')} other answers {do} them",
-        hint="Declare these answers under `people`, so that they are sent along. If calls keep the answers that they "
-        f"omit, set `{OMITTED}: keep` under `dialect`; `lmsconf doctor --probe` finds it out.",
+        f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
+        hint="Declare these answers, so that they are sent along. If calls keep answers that they omit, set "
+        f"`{OMITTED}: keep` under `dialect`; `lmsconf doctor --probe` finds it out.",
         severity=Severity.WARNING,
     )
 

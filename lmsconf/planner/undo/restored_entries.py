@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
@@ -18,12 +16,12 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
+from lmsconf.planner.undo.conflicts import ALL, LeftAlone, changed_since
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,
     Body,
-    Names,
     Times,
     alike,
     is_text_list,
@@ -31,54 +29,11 @@ from lmsconf.planner.undo.three_way_merge import (
     restored_items,
     restores,
     same,
-    with_names,
 )
-from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
+from lmsconf.planner.undo.undone_run import renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
-CONFLICT: Final = "undo/conflict"
-_SHOWN: Final = 200
-"""The number of characters of a value that a conflict quotes."""
-ALL: Final = ""
-"""The key of a conflict about a whole resource."""
-
-
-class LeftAlone(Struct, frozen=True, kw_only=True):
-    """What an undo leaves alone of a change. key: ALL for the whole resource.
-
-    values: of what others have changed since, the value before the run, as the run made it, and now; else None.
-    """
-
-    change: Change
-    key: str
-    reason: str
-    values: tuple[Json, Json, Json] | None = None
-
-    @property
-    def is_of_name(self) -> bool:
-        """Whether it is the name of a resource that the run renamed."""
-        return self.key == KINDS[self.change.address.kind].name_key and self.change.before is not None
-
-    def warning(self, names: Names) -> Problem:
-        """Return the conflict to show. names: those that live resources have after the undo."""
-        address, hint = str(self.change.address), None
-        if self.values is not None:
-            was, run, now = (self._shown(value, names) for value in self.values)
-            hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
-        message = f"{address}: {self.reason}"
-        return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=address)
-
-    def _shown(self, value: Json, names: Names) -> str:
-        """Return a value for people to read, also of what is not there."""
-        if value is None or value == []:
-            return "nothing"
-        body = members(value) if self.key == ALL else {self.key: value}
-        named = with_names(KINDS[self.change.address.kind], body, names)
-        value = named if self.key == ALL else named[self.key]
-        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-        whole = whole.replace(MARK, "")
-        return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
 
 
 class Draft(Struct, kw_only=True, eq=False):
@@ -141,8 +96,7 @@ class Drafter:
 
     def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed since: the value before the run, as the run made it, and now."""
-        reason = f"{key or 'it'} has changed since the run, and is left alone"
-        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=(before, made, live)))
+        self.left.append(changed_since(change, key, (before, made, live)))
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""

@@ -8,7 +8,7 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import parse, parse_absent
@@ -18,11 +18,10 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Change, UndoLevel
-from lmsconf.planner.undo.restored_entries import ALL, Draft, Drafter, LeftAlone
+from lmsconf.planner.undo.conflicts import ALL, LIMITED, LeftAlone
+from lmsconf.planner.undo.restored_entries import Draft, Drafter
 from lmsconf.planner.undo.three_way_merge import Body, Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
-
-LIMITED: Final = "undo/limited"
 
 
 class Inversion:
