@@ -22,6 +22,7 @@ from lmsconf.api.request_encoding import (
 from lmsconf.api.response_limits import ANSWER
 from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.value_encoding import with_offsets
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.model.canonical_json import Json
 
@@ -192,7 +193,7 @@ class Client(AbstractContextManager["Client"]):
             self._rate_limiter.pause(pause, outage.seconds_left)
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
-            return parse_response(request, outcome, self._transport, tried)
+            return with_offsets(self.spec.behaviour, parse_response(request, outcome, self._transport, tried))
         failure = outcome or (
             RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if outage.is_rate_limited else RequestNotSent(_GIVEN_UP)
         )

@@ -16,6 +16,7 @@ from lmsconf.api.spec import ApiSpec, Operation, Schema
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
+    TIME_ZONE,
     PickedChoice,
     build_answers_body,
     encode_answer,
@@ -296,7 +297,7 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
     if form == "auto":
         return {name: cast("Json", value)}
     try:
-        return {name: format_request_time(parse_response_time(str(value)), form)}
+        return {name: format_request_time(parse_response_time(str(value)), form, spec.behaviour(TIME_ZONE))}
     except ValueError as wrong:
         raise ValueError(f"{name_in_errors}: {wrong}") from None
 

@@ -23,7 +23,7 @@ from lmsconf.api.spec.dialect_candidates import (
     WHO_CAN_MANAGE,
 )
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, TIME_ZONE, answer_value_key, clear_answer_key
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
 from lmsconf.kinds.assignment.steps import TARGET_KEYS
@@ -94,13 +94,14 @@ class _Left(Struct, frozen=True):
     """One key of a change that a fresh plan still has: `before` is live.
 
     change: the change of the fresh plan. planned: that of the plan that was applied. batches: of each call of that plan
-    for this resource, the operation and the people that it named.
+    for this resource, the operation and the people that it named. zone: the name of the project's time zone.
     """
 
     field: FieldChange
     change: Change
     planned: Change
     batches: tuple[tuple[str, tuple[str, ...]], ...]
+    zone: str | None
     behaviour: Callable[[str], str]
 
     @property
@@ -119,7 +120,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     done = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
     if done and planned is not None and change.action in (Action.UPDATE, Action.REPLACE):
         batches = tuple((call.operation, call.people) for call in calls)
-        lefts = [_Left(field, change, planned, batches, spec.behaviour) for field in change.fields]
+        lefts = [_Left(field, change, planned, batches, plan.timezone, spec.behaviour) for field in change.fields]
         explained = [_explained(left) for left in lefts]
         seen = [_seen(left, one.why) for left, one in zip(lefts, explained, strict=True)]
         message = f"{change.address}: the service accepted the calls, but it is still not as planned: {few(seen, '; ')}"
@@ -229,7 +230,8 @@ def _of_target(left: _Left) -> _Explanation:
     why = deviation_of(left.field)
     is_kept = left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields
     if why and (not is_kept or _cut(left.field)):
-        return _Explanation(why=why)
+        is_local = left.zone is not None and _instant(live) - _instant(wanted) == _instant(wanted).utcoffset()
+        return _Explanation({TIME_ZONE: str(left.zone)} if is_local else {}, why=why)
     if is_kept:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):

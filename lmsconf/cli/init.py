@@ -131,14 +131,10 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
 
 def _zone(text: str) -> str:
     """Return an IANA time zone name. Raises UsageError."""
-    from lmsconf.project.config_file import read_zone
+    from lmsconf.model.time_formats import is_zone
 
-    try:
-        read_zone(text)
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(
-            f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm."
-        ) from error
+    if not is_zone(text):
+        raise UsageError(f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm.")
     return text
 
 

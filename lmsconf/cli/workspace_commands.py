@@ -308,6 +308,7 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
             content=content,
             accounts=settings.policy.create_people,
             now=_now(),
+            zone=settings.policy.timezone_name,
             settle=settings.policy.settle,
             kept=kept,
             tell=write_stderr,

@@ -7,16 +7,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
+from lmsconf.api.spec.value_encoding import TIME_ZONE
 from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
+from lmsconf.model.time_formats import (
+    format_request_time,
+    is_local_time,
+    parse_response_time,
+    time_format_of,
+    with_offset,
+)
 
 MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
 PRECISION: Final = "content-targets.time-precision"
-KEYS: Final = (MANDATORY, START, TIME_FORMAT, PRECISION, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
+KEYS: Final = (MANDATORY, START, TIME_ZONE, TIME_FORMAT, PRECISION, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -27,20 +34,29 @@ _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
 
 
 class AssignmentLessons:
-    """One content, one group; each lesson begins without an assignment."""
+    """One content, one group; each lesson begins without an assignment. zone: the project's."""
 
-    def __init__(self, client: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
+    def __init__(
+        self,
+        client: TrialClient,
+        scratch: ScratchObjects,
+        content: str,
+        group: str,
+        now: datetime,
+        zone: str | None,
+    ) -> None:
         self._client, self._scratch, self._content, self._group = client, scratch, content, group
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
         self._taken: list[str] = []
-        self._shown, self._is_awaited = "iso", True
+        self._zone = zone
+        self._shown, self._is_awaited = "", True
 
     def probe_keys(self) -> None:
         """Probe all keys of assignments, names before behaviours."""
         self._client.try_candidates(MANDATORY, self._is_mandatory)
         self._client.try_candidates(START, self._is_start)
-        self._client.learn((TIME_FORMAT, PRECISION), self._formats)
+        self._client.learn((TIME_ZONE, TIME_FORMAT, PRECISION), self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
         self._client.learn((ON_EXISTING,), self._existing)
         self._client.learn((CLEAR_TIME,), self._clearing)
@@ -57,6 +73,13 @@ class AssignmentLessons:
         required(self._client.is_determined(START), "without the name of startTime no time can be sent")
         self._taken += [form for form in _FORMS if form not in self._taken and self._starts(form, {})]
         self._client.try_candidates(TIME_FORMAT, self._is_form)
+        if not self._client.is_determined(TIME_ZONE):
+            is_unclear = self._taken == ["iso-local"] and is_local_time(self._shown)
+            self._client.conclude(
+                TIME_ZONE,
+                (is_unclear, None, "times are accepted and shown without an offset alone"),
+                (True, "UTC", "a time was shown as the instant that was sent"),
+            )
         self._precision()
 
     def _is_start(self, value: Value) -> bool:
@@ -66,20 +89,35 @@ class AssignmentLessons:
         return form is not None
 
     def _starts(self, form: str, trying: Trying) -> bool:
-        row = self._fresh({"startTime": format_request_time(self._start, form)}, trying)
-        if row is None or not _is_at(row.start, self._start):
+        row = self._fresh({"startTime": self._sent(self._start, form)}, trying)
+        shown = row.start if row is not None else None
+        if form != "iso-local" and self._learn_zone(shown):
+            shown = with_offset(str(shown), str(self._zone))
+        if not _is_at(shown, self._start):
             return False
-        self._shown = time_format_of(row.start or "")
+        self._shown = str(shown)
         return True
+
+    def _learn_zone(self, shown: str | None) -> bool:
+        """Record the zone of times without an offset, if a start is shown in that of the project."""
+        if shown is None or not self._zone or self._client.is_determined(TIME_ZONE) or _is_at(shown, self._start):
+            return False
+        is_local = _is_at(with_offset(shown, self._zone), self._start)
+        if is_local:
+            self._client.record_value(TIME_ZONE, self._zone, f"a time was shown as {shown}, without an offset")
+        return is_local
+
+    def _sent(self, moment: datetime, form: str) -> str | int:
+        return format_request_time(moment, form, self._client.spec.behaviour(TIME_ZONE))
 
     def _is_form(self, value: Value) -> bool:
         """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
-        return {"iso", self._shown} <= set(self._taken) if value == "auto" else value in self._taken
+        return {"iso", time_format_of(self._shown)} <= set(self._taken) if value == "auto" else value in self._taken
 
     def _precision(self) -> None:
         """Probe whether the seconds of a time are kept."""
         wanted = self._start + _SECONDS
-        row = self._fresh({"startTime": format_request_time(wanted, self._taken[0])})
+        row = self._fresh({"startTime": self._sent(wanted, self._taken[0])})
         shown = row.start if row is not None else None
         self._client.conclude(
             PRECISION,
@@ -92,7 +130,7 @@ class AssignmentLessons:
         return any(
             row is not None and _is_at(row.finish, self._finish)
             for form in self._taken or _FORMS  # the end may need another format than any that was sent
-            for row in [self._fresh({"finishTime": format_request_time(self._finish, form)}, {FINISH: value})]
+            for row in [self._fresh({"finishTime": self._sent(self._finish, form)}, {FINISH: value})]
         )
 
     def _existing(self) -> None:
@@ -150,7 +188,7 @@ class AssignmentLessons:
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 
     def _with_start(self) -> dict[str, Json]:
-        return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
+        return {"mandatory": False, "startTime": self._sent(self._start, self._taken[0])}
 
     def _fresh(self, fields: Mapping[str, Json], trying: Trying | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""

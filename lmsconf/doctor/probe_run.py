@@ -61,6 +61,7 @@ class ProbeRun:
     users     the e-mails of people who may be changed; a second one is only added to the scratch group
     content   the name of the content that may be assigned; None: none
     accounts  whether the project creates people, so that scratch accounts may be created
+    zone      the IANA name of the project's time zone; None: it has none
     settle    seconds until a created object must be visible
     kept      what the people had, for the next probe if this one is killed
     tell      receives progress messages
@@ -74,12 +75,13 @@ class ProbeRun:
         content: str | None,
         accounts: bool,
         now: datetime,
+        zone: str | None,
         settle: float,
         kept: KeptPeople,
         tell: Callable[[str], None],
     ) -> None:
         self._client, self._users, self._content_name = client, users, content
-        self._accounts, self._now, self._kept, self._tell = accounts, now, kept, tell
+        self._accounts, self._now, self._zone, self._kept, self._tell = accounts, now, zone, kept, tell
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
         self._people: list[PersonBackup] = []
@@ -143,7 +145,7 @@ class ProbeRun:
             self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
-            lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now)
+            lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now, self._zone)
             self._guarded(TARGET_KEYS, lessons.probe_keys)
 
     def _learn_people(self) -> None:

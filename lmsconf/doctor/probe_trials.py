@@ -16,6 +16,7 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import Value, candidate_values
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.value_encoding import with_offsets
 from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
@@ -322,7 +323,8 @@ class ScratchObjects:
 
     def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
-        answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
+        read = self._client.reader.get("content-targets.list", query={"contentId": content})
+        answer = cast("dict[str, Json]", with_offsets(self._client.spec.behaviour, read))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
         targets = (parse_target_row(RemoteId(content), row) for row in rows)
         return [row for row in targets if row.target == group]

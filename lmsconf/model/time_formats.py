@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from lmsconf.model.names import count_noun
@@ -16,8 +16,8 @@ ISO: Final = re.compile(
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
-_TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds", "iso-local": "seconds"}
-"""Form of a time in a request → its precision. `iso-local` has no zone, and is in UTC all the same."""
+_TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds"}
+"""Form of a time in a request → its precision."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,11 +59,56 @@ def parse_response_time(text: str) -> datetime:
         raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
 
 
-def format_request_time(moment: datetime, form: str) -> str | int:
-    """Format a time for a request. form: `iso`, `iso-ms`, `iso-local`, `epoch-ms` (digits) or `epoch-ms-number`."""
+def is_local_time(text: str) -> bool:
+    """Whether a time is ISO 8601 without an offset."""
+    match = ISO.fullmatch(text.strip())
+    return match is not None and not match["offset"]
+
+
+def with_offset(text: str, zone: str) -> str:
+    """Return a time of a response in UTC if it is ISO 8601 without an offset; any other text as it is.
+
+    zone: its IANA name. Of an hour that occurs twice, it is in the first.
+    """
+    if not is_local_time(text):
+        return text
+    try:
+        return format_utc(parse_response_time(text).replace(tzinfo=read_zone(zone)))
+    except (ValueError, OverflowError):
+        return text
+
+
+NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
+"""Files of zoneinfo that depend on the machine, or stand for no place."""
+
+
+def read_zone(name: str) -> tzinfo:
+    """Return the zone of an IANA name. Raises KeyError, ValueError or OSError for any other."""
+    from zoneinfo import ZoneInfo  # few commands need it
+
+    if name in NO_ZONES or name.startswith(("posix/", "right/")):
+        raise ValueError(name)
+    return ZoneInfo(name)
+
+
+def is_zone(name: str) -> bool:
+    """Whether a text is the IANA name of a zone."""
+    try:
+        read_zone(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def format_request_time(moment: datetime, form: str, zone: str = "UTC") -> str | int:
+    """Format a time for a request. form: `iso`, `iso-ms`, `iso-local`, `epoch-ms` (digits) or `epoch-ms-number`.
+
+    zone: the IANA name of the zone of `iso-local`.
+    """
+    if form == "iso-local":
+        return moment.astimezone(read_zone(zone)).replace(tzinfo=None).isoformat(timespec="seconds")
     if form in _TIMESPECS:
-        text = format_utc(moment, _TIMESPECS[form])
-        return text.removesuffix("Z") if form == "iso-local" else text
+        return format_utc(moment, _TIMESPECS[form])
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 

@@ -20,6 +20,7 @@ from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
+from lmsconf.model.time_formats import read_zone
 from lmsconf.planner.selection import canonical_pattern
 
 
@@ -200,19 +201,6 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
     def timezone(self) -> tzinfo | None:
         """Return the zone of times without an offset, or None. Raises like `read_zone`."""
         return read_zone(str(self.body["timezone"])) if "timezone" in self.body else None
-
-
-NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
-"""Files of zoneinfo that depend on the machine, or stand for no place."""
-
-
-def read_zone(name: str) -> tzinfo:
-    """Return the zone of an IANA name. Raises KeyError, ValueError or OSError for any other."""
-    from zoneinfo import ZoneInfo
-
-    if name in NO_ZONES or name.startswith(("posix/", "right/")):
-        raise ValueError(name)
-    return ZoneInfo(name)
 
 
 def expand_pattern(text: str, values: Mapping[str, str]) -> str:

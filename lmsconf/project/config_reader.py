@@ -27,10 +27,10 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names, quote_name
+from lmsconf.model.time_formats import NO_ZONES, is_zone
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
     FILE,
-    NO_ZONES,
     PlainSettings,
     ProjectFile,
     kind_names_by_section,
@@ -234,12 +234,11 @@ def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) 
 
 
 def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
-    try:
-        project.timezone()
-    except (KeyError, ValueError, OSError):
-        from zoneinfo import available_timezones
+    name = str(project.body.get("timezone", "UTC"))
+    if not is_zone(name):
+        from zoneinfo import available_timezones  # only a wrong name needs it
 
-        name, zones = str(project.body["timezone"]), available_timezones() - NO_ZONES
+        zones = available_timezones() - NO_ZONES
         yield _problem(
             "project/timezone",
             f'there is no time zone "{shorten(name)}"',

@@ -12,11 +12,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import parse_qsl
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -235,13 +236,13 @@ _FORMS: Final = {
     "iso-ms": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII),
     "iso-local": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII),
 }
-"""The stricter forms of ISO 8601; the one without a zone is in UTC."""
+"""The stricter forms of ISO 8601."""
 _DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
 _TOO_FAR: Final = 10**15
 
 
-def parse_time(value: Json, format: str) -> int:
-    """Parse a time. Raises ValueError if it is not in that format."""
+def parse_time(value: Json, format: str, zone: str = "UTC") -> int:
+    """Parse a time. zone: the name of that of one without an offset. Raises ValueError if it is not in that format."""
     if format == "epoch-ms-number":
         if isinstance(value, int) and abs(value) < _TOO_FAR:
             return value
@@ -250,7 +251,7 @@ def parse_time(value: Json, format: str) -> int:
             return int(value)
         if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
             moment = datetime.fromisoformat(value)
-            return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+            return round((moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))).timestamp() * 1000)
     raise ValueError(f"{value!r} is not a time in the form {format}")
 
 

@@ -18,10 +18,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
 from unicodedata import normalize
+from zoneinfo import ZoneInfo
 
 from msgspec.json import decode
 
@@ -273,12 +275,15 @@ def json_list(rows: str, item: str = "json(item)") -> str:
     return json_value(f"SELECT json_group_array({item}) FROM ({rows})")  # noqa: S608  names of ours
 
 
-def json_time(column: str, format: str = "'iso'") -> str:
-    """SQL for an instant in milliseconds as a text: ISO 8601 in UTC, or what a value of the dialect says."""
+def json_time(column: str, format: str = "'iso'", zone: str = "'UTC'") -> str:
+    """SQL for an instant in milliseconds as a text: ISO 8601 in UTC, or what a value of the dialect says.
+
+    zone: SQL for the IANA name of the zone of times without an offset.
+    """
     seconds = f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000, 'unixepoch')"
     return f"""CASE WHEN {format} IN ('epoch-ms', 'epoch-ms-number') THEN CAST({column} AS TEXT)
         WHEN {format} = 'iso-ms' THEN strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')
-        WHEN {format} = 'iso-local' THEN {seconds} ELSE {seconds} || 'Z' END"""
+        WHEN {format} = 'iso-local' THEN local_time({column} / 1000, {zone}) ELSE {seconds} || 'Z' END"""
 
 
 def encode_ids(ids: Iterable[str]) -> str:
@@ -309,6 +314,7 @@ def _open(path: str) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)
+    connection.create_function("local_time", 2, _local_time, deterministic=True)
     connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
     try:
         # With a write-ahead log, readers never wait for a writer, and a commit needs no flush to the disk.
@@ -319,6 +325,11 @@ def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _make_private(path)
     return connection
+
+
+def _local_time(seconds: int | None, zone: str) -> str | None:
+    """Return an instant as ISO 8601 without an offset."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, ZoneInfo(zone)).isoformat()[:19]
 
 
 def _refuse_super_journal(path: str) -> None:

@@ -20,7 +20,7 @@ from lmsconf.api.spec.dialect_candidates import (
     TIME_FORMAT,
     WHO_CAN_MANAGE,
 )
-from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
+from lmsconf.api.spec.value_encoding import OMITTED, TIME_ZONE, WRAPPER
 from lmsconf.doctor import probe_assignments as assignment
 from lmsconf.doctor import probe_fields_and_groups as scratch
 from lmsconf.doctor import probe_people as person
@@ -48,6 +48,9 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     ),
     assignment.START: Experiment(
         "the content is assigned to a scratch group with a start, in each format, and read back", "--content"
+    ),
+    TIME_ZONE: Experiment(
+        "a start is sent with an offset and read back, compared with the project's zone", "--content"
     ),
     TIME_FORMAT: Experiment("a start is sent in each format and read back", "--content"),
     assignment.PRECISION: Experiment("a start with 37 seconds is sent and read back", "--content"),

@@ -37,6 +37,7 @@ OTHER: dict[str, str | int] = {
     "content-targets.everyone": "ALL",
     "content-targets.on-existing": "recreate",
     "content-targets.time-format": "epoch-ms",
+    "content-targets.time-zone": "Asia/Kolkata",
     "content-targets.time-precision": "minute",
     "content-targets.clear-time": "omit",
     "users.update-custom-field-choice.wrapper": "customFields",

@@ -22,9 +22,29 @@ from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import IN_USE, diff_settings
 from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.time_formats import date_in_other_order, duration_in_words
+from lmsconf.model.time_formats import date_in_other_order, duration_in_words, with_offset
 from lmsconf.planner.read.assignments import EditRow, last_edits, parse_edit_rows
 from lmsconf.planner.snapshot_redaction import pseudonym
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-07-01T10:30:00", "2026-07-01T08:30:00Z"),
+        ("2026-12-01 10:30", "2026-12-01T09:30:00Z"),
+        ("2026-10-25T02:30:00", "2026-10-25T00:30:00Z"),
+        ("2026-12-01", "2026-11-30T23:00:00Z"),
+        ("2026-12-01T10:30:00Z", "2026-12-01T10:30:00Z"),
+        ("2026-12-01T10:30:00+05:30", "2026-12-01T10:30:00+05:30"),
+        ("1767225600000", "1767225600000"),
+        ("2026-13-01T10:30:00", "2026-13-01T10:30:00"),
+        ("0001-01-01T00:00:00", "0001-01-01T00:00:00"),
+        ("soon", "soon"),
+    ],
+)
+def test_a_time_without_an_offset_is_in_the_zone(text: str, utc: str) -> None:
+    """Of an hour that a clock change repeats it is in the first; any other text stays as it is."""
+    assert with_offset(text, "Europe/Stockholm") == utc
 
 
 @pytest.mark.parametrize("half", [b"\\ud800", b"\\uD800", b"\\udc00", b"\\uDC00"])

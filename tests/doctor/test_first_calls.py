@@ -875,6 +875,20 @@ def test_a_time_that_is_shown_as_a_local_one_is_not_written_in_another_form(open
     assert starts == [int(datetime.fromisoformat(at).timestamp() * 1000)]
 
 
+def test_the_zone_of_times_without_an_offset_is_that_of_the_project(open_clinic: Open) -> None:
+    """The report has its key, with which the next plan is empty and the window is shown as it is."""
+    clinic = open_clinic({}, MORE, made=ShowsLocalTimes)
+    target = "{group: Coaches, visible_from: '2026-12-05T10:30', visible_until: '2027-07-05T10:30'}"
+    manifest = f"content_targets: [{{content: Fire safety, assign_to: [{target}]}}]"
+    declare(clinic, manifest, "timezone: Africa/Lagos\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    key = "content-targets.time-zone: Africa/Lagos"
+    assert f"    {key}\n" in out, out
+    declare(clinic, manifest, f"dialect: {{{key}}}\n")
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
+
+
 class Optional(Sandbox):
     """Takes no mandatory assignment of everyone."""
 

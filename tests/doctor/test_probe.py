@@ -6,9 +6,11 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -419,6 +421,42 @@ def test_assignments_that_show_late_are_waited_for(open_clinic: Open, monkeypatc
     before = held(clinic.service)
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
+    assert held(clinic.service) == before
+
+
+class Local(Altered):
+    """Shows the times of assignments as local ones of Lagos, without an offset."""
+
+    altered = "/content/targets"
+
+    def shown(self, listing: dict[str, Any]) -> dict[str, Any]:
+        for one in listing["targets"]:
+            for key in one.keys() & {"startTime", "finishTime"}:
+                local = datetime.fromisoformat(one[key]).astimezone(ZoneInfo("Africa/Lagos"))
+                one[key] = local.replace(tzinfo=None).isoformat()
+        return listing
+
+
+@pytest.mark.parametrize(
+    ("project", "made", "dialect", "zone"),
+    [
+        ("timezone: Africa/Lagos\n", Local, {}, ("found", "Africa/Lagos")),
+        ("timezone: Africa/Lagos\n", Sandbox, {}, ("confirmed", "UTC")),
+        ("timezone: Asia/Kolkata\n", Local, {}, ("unknown", None)),
+        ("", Sandbox, {"content-targets.time-format": "iso-local"}, ("unknown", None)),
+    ],
+)
+def test_the_zone_of_times_is_that_of_the_project_or_utc(
+    open_clinic: Open, project: str, made: type[Sandbox], dialect: dict[str, str | int], zone: tuple[str, str | None]
+) -> None:
+    """It is learnt from a start that was sent with an offset; sent and shown without one, it could be any."""
+    clinic = open_clinic(dialect, made=made)
+    (clinic.folder / "lmsconf.yaml").write_text(clinic.project + project, encoding="utf-8")
+    before = held(clinic.service)
+    lessons = clinic.probe(*BOTH)
+    assert lessons["content-targets.time-zone"] == zone
+    is_known = zone != ("unknown", None) or bool(dialect)
+    assert (lessons["content-targets.create.finishTime"][0] == "confirmed") is is_known
     assert held(clinic.service) == before
 
 

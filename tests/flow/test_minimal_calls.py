@@ -211,11 +211,12 @@ content_targets: [{content: X, assign_to: [{smart_group: Lawyers}]}]
         ("iso", "2026-01-01T00:00:00Z"),
         ("iso-ms", "2026-01-01T00:00:00.000Z"),
         ("iso-local", "2026-01-01T00:00:00"),
+        ("iso-local, content-targets.time-zone: Asia/Kolkata", "2026-01-01T05:30:00"),
         ("epoch-ms", "1767225600000"),
     ],
 )
 def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: str) -> None:
-    """Whatever the service wrote itself until now."""
+    """Whatever the service wrote itself until now; a time without an offset is in the zone of the dialect."""
     it = project(tmp_path, "content: [{name: X}]\n", f"dialect: {{content-targets.time-format: {form}}}\n")
     wanted = "content_targets: [{content: X, visible_from: 2026-01-01T00:00:00Z, assign_to: [everyone]}]"
     assert text in it.plan(wanted).calls[0].body.values()

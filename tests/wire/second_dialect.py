@@ -14,6 +14,7 @@ _SMALL: Final = 3
 _BY_HAND: Final[Mapping[str, str]] = {
     # A service that takes and shows ISO is served by the default, `auto`, just as well, so that would be no difference.
     "content-targets.time-format": "epoch-ms",
+    "content-targets.time-zone": "Asia/Kolkata",
     # The last that a probe tries, as for names.
     WRAPPER: alternative_values(WRAPPER)[-1],
 }

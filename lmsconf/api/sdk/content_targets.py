@@ -18,7 +18,7 @@ class ContentTargets(EndpointGroup):
         """Lists the targets of a content item.
 
         GET /content/targets
-        Assumed: content-targets.everyone, content-targets.time-format
+        Assumed: content-targets.everyone, content-targets.time-format, content-targets.time-zone
         """
         return cast("ContentTargetsListAnswer", self._ask("content-targets.list", query={"contentId": content_id}))
 
@@ -45,7 +45,8 @@ class ContentTargets(EndpointGroup):
         POST /content/targets
         Assumed: content-targets.create.mandatory, content-targets.create.startTime, content-
         targets.create.finishTime, content-targets.create.purchaseMetadata, content-targets.everyone, content-
-        targets.on-existing, content-targets.time-format, content-targets.time-precision, content-targets.clear-time
+        targets.on-existing, content-targets.time-format, content-targets.time-zone, content-targets.time-precision,
+        content-targets.clear-time
         """
         self._ask(
             "content-targets.create",

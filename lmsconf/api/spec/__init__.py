@@ -26,8 +26,10 @@ from lmsconf.api.spec.operations import (
     path_segment_problem,
     with_wire_names,
 )
+from lmsconf.api.spec.value_encoding import TIME_ZONE
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.names import grouped
+from lmsconf.model.time_formats import is_zone
 
 _COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -72,6 +74,7 @@ def _problem(description: ApiDescription, key: str, value: object) -> Problem | 
         (is_count and not _is_count(value), "It is a whole number from 1."),
         (allowed is not None and value not in allowed, f"It is one of {', '.join(allowed or ())}."),
         (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
+        (key == TIME_ZONE and not is_zone(str(value)), "It is an IANA time zone, such as Europe/Stockholm."),
         (
             key in description.headers and not is_header,
             "It is a header of its own: letters, digits and hyphens.",

@@ -16,6 +16,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import (
     NO_WRAPPER,
+    TIME_ZONE,
     WRAPPER,
     PickedChoice,
     answer_value_key,
@@ -166,6 +167,7 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     EVERYONE_ID: _is_for_everyone,
     TIME_FORMAT: partial(_has_one_of, WINDOW),
     "content-targets.time-precision": _has_seconds,
+    TIME_ZONE: lambda call: call.spec.behaviour(TIME_FORMAT) == "iso-local" and _has_one_of(WINDOW, call),
     CLEAR_TIME: _clears_time,
     MANAGED_GROUPS: lambda call: call.path.endswith("/false"),
     # What a call does with what it finds: nothing rests on it where there is nothing yet.

@@ -10,11 +10,16 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.time_formats import with_offset
+
 ANSWERS: Final = "users.update-custom-field-choice"
 WRAPPER: Final = f"{ANSWERS}.wrapper"
 """The key of the body that holds the map from field ids to answers, or NO_WRAPPER."""
 OMITTED: Final = f"{ANSWERS}.omitted"
 """What happens to the answers that a body omits."""
+TIME_ZONE: Final = "content-targets.time-zone"
+"""The zone of the times of assignments that have no offset."""
 NO_WRAPPER: Final = "none"
 EVERYONE: Final = "EVERYONE"
 """Canonical id of the group of all users (API specification, Content catalog item); the dialect may override it."""
@@ -57,6 +62,7 @@ _INSIDE: Final = frozenset(("choiceId", "choiceIds", "id", "text", "value"))
 """The keys of an answer that is an object."""
 
 
+_TIMES: Final = ("startTime", "finishTime", "createdAt", "updatedAt")
 _LEFT_OUT: Final = object()
 """The value of an answer that is cleared by leaving its field out of the body."""
 
@@ -132,6 +138,14 @@ def encode_cleared_time(behaviour: Behaviour, name: str) -> dict[str, str | None
     """Return the part of an assignment's body that leaves one end of its visibility window open."""
     clear = behaviour("content-targets.clear-time")
     return {} if clear == "omit" else {name: "" if clear == "empty" else None}
+
+
+def with_offsets(behaviour: Behaviour, response: Json) -> Json:
+    """Return the targets of a response, with their times that have no offset in UTC (Content Targeting)."""
+    zone, targets = behaviour(TIME_ZONE), members(response).get("targets")
+    for target in map(members, targets if isinstance(targets, list) and zone != "UTC" else ()):
+        target |= {name: with_offset(str(target[name]), zone) for name in _TIMES if target.get(name)}
+    return response
 
 
 def _cleared(clearing: str, field_type: str, form: str) -> object:

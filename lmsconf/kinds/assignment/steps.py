@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
-from lmsconf.api.spec.value_encoding import encode_cleared_time
+from lmsconf.api.spec.value_encoding import TIME_ZONE, encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
 from lmsconf.kinds.group import GroupRow
@@ -84,14 +84,14 @@ def body_of_live(spec: ApiSpec, body: object, before: Json) -> dict[str, object]
     """Return the body of a POST with the values that the assignment had before, in the form of those sent."""
     held, sent = members(before), members(cast("Json", body))
     names = {path: spec.behaviour(key) for path, key in TARGET_KEYS.items()}
-    form = spec.behaviour(TIME_FORMAT)
+    form, zone = spec.behaviour(TIME_FORMAT), spec.behaviour(TIME_ZONE)
     if form == "auto":
         times = (str(sent[name]) for path, name in names.items() if path != "mandatory" and sent.get(name))
         form = time_format_of(next(times, ""))
     values = {names[path]: value for path, value in held.items() if path in names and value is not None}
     for path in names.keys() & {"visible_from", "visible_until"}:
         if held.get(path):
-            values[names[path]] = format_request_time(datetime.fromisoformat(str(held[path])), form)
+            values[names[path]] = format_request_time(datetime.fromisoformat(str(held[path])), form, zone)
     return {**{key: value for key, value in sent.items() if key not in names.values()}, **values}
 
 
@@ -117,7 +117,7 @@ def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -
 
 def _time(planning: PlanContext, name: str, wanted: datetime | None, live: str | None) -> Mapping[str, Json]:
     if wanted is not None:
-        return {name: format_request_time(wanted, _form(planning))}
+        return {name: format_request_time(wanted, _form(planning), planning.api_spec.behaviour(TIME_ZONE))}
     return {} if live is None else encode_cleared_time(planning.api_spec.behaviour, name)
 
 

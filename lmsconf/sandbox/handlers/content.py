@@ -75,7 +75,7 @@ _SHOWN: Final = json_known(
     + json_flag("(t.start IS NULL OR t.start <= :now) AND (t.finish IS NULL OR :now < t.finish)")
     + ", 'updatedBy', 'api', "
     + ", ".join(
-        f"'{name}', {json_time(column, '$dialect(content-targets.time-format)')}"
+        f"'{name}', {json_time(column, '$dialect(content-targets.time-format)', '$dialect(content-targets.time-zone)')}"
         for name, column in {
             "startTime": "t.start",
             "finishTime": "t.finish",
@@ -129,7 +129,8 @@ def _time(context: RequestContext, key: str) -> int | None:
     if key not in context.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
         return None
     try:
-        instant = parse_time(value, context.behaviour("content-targets.time-format"))
+        form, zone = (context.behaviour(f"content-targets.time-{part}") for part in ("format", "zone"))
+        instant = parse_time(value, form, zone)
         minute = context.behaviour("content-targets.time-precision") == "minute"
         return instant // 60_000 * 60_000 if minute else instant
     except (ValueError, OverflowError) as error:
