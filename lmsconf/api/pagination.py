@@ -38,14 +38,15 @@ _FIRST_PAGE_ONLY: Final = "only its first page was read"
 class ListingSchema(Struct, frozen=True, kw_only=True):
     """A listing under the workspace's dialect, and the page size to request.
 
-    reserved_id: the id of a row that is left out. paged: the operation takes `skip` and `limit`. reduce_row: called
-    before a row is stored. dialect_key: that of the name of the rows, empty if it has none. size_limit: of rows and
-    memory.
+    reserved_id: the id of a row that is left out. counts_unlisted: whether the total may exceed the rows. paged: the
+    operation takes `skip` and `limit`. reduce_row: called before a row is stored. dialect_key: that of the name of the
+    rows, empty if it has none. size_limit: of rows and memory.
     """
 
     listing: ListOperation
     page_size: int
     reserved_id: str | None = None
+    counts_unlisted: bool = False
     paged: bool = True
     reduce_row: Keep | None = None
     dialect_key: str = ""
@@ -60,6 +61,7 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
             listing=operation,
             page_size=spec.integer_behaviour(PAGE_SIZE),
             reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
+            counts_unlisted=operation.counted is not None and spec.behaviour(operation.counted) == "all",
             paged="skip" in spec[operation.name].query,
             reduce_row=reduce_row,
             dialect_key=required_list(spec[operation.name])[1],
@@ -212,11 +214,12 @@ def _pass(
 def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
-    Without a total, and after a full page or none, the empty page is the only evidence. Then read once more from the
-    last row: it must return exactly one known row, or nothing if there are no rows.
+    Without a total of the rows, and after a full page or none, the empty page is the only evidence. Then read once more
+    from the last row: it must return exactly one known row, or nothing if there are no rows.
     """
     full = scan.sizes[0] if len(scan.sizes) > 1 else schema.page_size
-    if not schema.paged or scan.totals or (scan.sizes and scan.sizes[-1] < full):
+    is_counted = scan.totals and not schema.counts_unlisted
+    if not schema.paged or is_counted or (scan.sizes and scan.sizes[-1] < full):
         return None
     rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
     if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
@@ -279,10 +282,13 @@ def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
 
 def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why the number of rows differs from a total reported by any page; None if all agree."""
-    if scan.totals <= {len(scan.rows)}:
+    read, totals = len(scan.rows), sorted(scan.totals)
+    if scan.totals <= {read} or (schema.counts_unlisted and read < totals[0]):
         return None
-    totals = " and then ".join(str(total) for total in sorted(scan.totals))
-    return f"{len(scan.rows)} {schema.listing.rows} received, but the service counts {totals}"
+    reason = f"{read} {schema.listing.rows} received, but the service counts {' and then '.join(map(str, totals))}"
+    if schema.listing.counted is None or read > totals[0]:
+        return reason
+    return f"{reason} (if that includes archived people, set `{schema.listing.counted}: all` in `dialect`)"
 
 
 def required_list(operation: Operation) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
-from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, MATCH_COUNT, SMART_GROUPS, USERS
 from lmsconf.doctor.checks import MOST, common_page_size, measure_page_sizes
 from lmsconf.doctor.person_backup import DATE, KeptPeople, PersonBackup
 from lmsconf.doctor.probe_assignments import KEYS as TARGET_KEYS
@@ -114,6 +114,14 @@ class ProbeRun:
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
         reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
         self._client.conclude(PAGE_SIZE, (True, most, reason))
+        people = self._client.reader.rows(USERS)
+        counted = f"{people.total} people are counted, and {len(people.rows)} are listed"
+        self._client.conclude(
+            MATCH_COUNT,
+            (people.total is None, None, "the listing of users has no count"),
+            (len(people.rows) < (people.total or 0), "all", counted),
+            (True, "listed", counted),
+        )
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""

@@ -20,6 +20,7 @@ from lmsconf.api.spec.dialect_candidates import (
     TIME_FORMAT,
     WHO_CAN_MANAGE,
 )
+from lmsconf.api.spec.operations import MATCH_COUNT
 from lmsconf.api.spec.value_encoding import OMITTED, TIME_ZONE, WRAPPER
 from lmsconf.doctor import probe_assignments as assignment
 from lmsconf.doctor import probe_fields_and_groups as scratch
@@ -39,6 +40,7 @@ class Experiment(Struct, frozen=True):
 
 
 EXPERIMENTS: Final[Mapping[str, Experiment]] = {
+    MATCH_COUNT: Experiment("as many people are counted as listed, or more"),
     PAGE_SIZE: Experiment(
         "a longer page of each listing is asked for, and its rows are counted", "more rows than a page"
     ),

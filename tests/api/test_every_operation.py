@@ -38,6 +38,7 @@ OTHER: dict[str, str | int] = {
     "content-targets.on-existing": "recreate",
     "content-targets.time-format": "epoch-ms",
     "content-targets.time-zone": "Asia/Kolkata",
+    "users.list.match-count": "all",
     "content-targets.time-precision": "minute",
     "content-targets.clear-time": "omit",
     "users.update-custom-field-choice.wrapper": "customFields",

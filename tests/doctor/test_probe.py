@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -422,6 +422,20 @@ def test_assignments_that_show_late_are_waited_for(open_clinic: Open, monkeypatc
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
     assert held(clinic.service) == before
+
+
+def test_archived_people_may_be_counted_and_not_listed(open_clinic: Open) -> None:
+    """No account is created from a listing that lacks people, until the project says who they are."""
+    key = "users.list.match-count"
+    people = [*cast("list[object]", SEED["people"]), {"email": "gone@acme.example", "archived": True}]
+    clinic = open_clinic({key: "all"}, {"people": people})
+    (clinic.folder / "lmsconf.yaml").write_text(f"{clinic.project}people: {{create: true}}\n", encoding="utf-8")
+    new = "{email: nia@acme.example, first_name: Nia, last_name: Ny, language: en}"
+    (clinic.folder / "manifests" / "all.yaml").write_text(f"users: [{new}]", encoding="utf-8")
+    assert clinic.run("plan")[0] == 1
+    assert f"(if that includes archived people, set `{key}: all` in `dialect`)" in clinic.err
+    assert clinic.probe(*BOTH)[key] == ("found", "all")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
 
 
 class Local(Altered):

@@ -14,7 +14,6 @@ _SMALL: Final = 3
 _BY_HAND: Final[Mapping[str, str]] = {
     # A service that takes and shows ISO is served by the default, `auto`, just as well, so that would be no difference.
     "content-targets.time-format": "epoch-ms",
-    "content-targets.time-zone": "Asia/Kolkata",
     # The last that a probe tries, as for names.
     WRAPPER: alternative_values(WRAPPER)[-1],
 }
@@ -22,8 +21,14 @@ _BY_HAND: Final[Mapping[str, str]] = {
 
 SHOWN_BY_MEMBERS: Final = {"smart-groups.system-condition.alone", "smart-groups.system-condition.with-choices"}
 """Keys that no call rests on, and that no probe learns: plans take them from the live members of smart groups."""
-FORBIDDING: Final = {"manual-groups.who-can-manage", "content-targets.time-precision", *SHOWN_BY_MEMBERS}
-"""Keys whose other value forbids what many tests do, or puts other people into groups. They have tests of their own."""
+FORBIDDING: Final = {
+    *("manual-groups.who-can-manage", "users.list.match-count", "content-targets.time-precision"),
+    *("content-targets.time-zone", *SHOWN_BY_MEMBERS),
+}
+"""Keys whose other value forbids what many tests do, puts other people into groups, or alone changes nothing.
+
+They have tests of their own.
+"""
 
 
 def known_dialect() -> dict[str, str | int]:

@@ -37,7 +37,7 @@ class Users(EndpointGroup):
         limit   The largest value is not shown; left out: 100
 
         GET /users
-        Assumed: paging.limit
+        Assumed: paging.limit, users.list.match-count
         """
         return cast("UsersListAnswer", self._ask("users.list", query={"filter": filter, "skip": skip, "limit": limit}))
 
@@ -152,7 +152,7 @@ class Users(EndpointGroup):
         limit   The largest value is not shown; left out: 100
 
         GET /users/extended-info
-        Assumed: paging.limit
+        Assumed: paging.limit, users.list.match-count
         """
         return cast(
             "UsersExtendedInfoAnswer",

@@ -57,6 +57,7 @@ _HOLDS: Final = """
 """
 _NO_FILTER: Final = "coalesce(:filter, '') = ''"
 _FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
+_LISTED: Final = "($dialect(users.list.match-count) = 'listed' OR archived_at IS NULL)"
 _SOUGHT: Final = (
     f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
 )
@@ -79,7 +80,7 @@ def _people(shown: str, rule: str) -> str:
 def _listing(shown: str) -> str:
     # SQLite counts a whole table fast, but not with a condition.
     return f"""
-        SELECT json_object('users', {_people(shown, _FILTERED)},
+        SELECT json_object('users', {_people(shown, f"{_FILTERED} AND {_LISTED}")},
             'skip', coalesce(:skip, 0), 'limit', {PAGE_SIZE}, 'filter', coalesce(:filter, ''),
             'matchCount', CASE WHEN {_NO_FILTER} THEN (SELECT count(*) FROM people)
                 ELSE (SELECT count(*) FROM people WHERE {_FILTERED}) END)
