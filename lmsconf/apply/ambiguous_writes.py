@@ -7,6 +7,7 @@ retried as soon as it is found missing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Set
 from enum import Enum
 from functools import partial
@@ -41,6 +42,8 @@ LIVE_TWICE: Final = "identity/live-twice"
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
 _MOST_ATTEMPTS: Final = 3
+_LAG: Final = 1.0
+"""Seconds to wait for a call to show while none of its kind has."""
 
 
 class WriteStatus(Enum):
@@ -72,7 +75,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     patience  how long it may take after a response was received
     again     called before a call is retried; raises LmsconfError when it must not be
     stop_waiting     once set, all waiting ends and unresolved calls stay unresolved
-    lags      seconds after which calls have shown that did not show at once
+    lags      kind → seconds after which calls for its resources have shown
     """
 
     look: Callable[[Address], Plan]
@@ -81,7 +84,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     timing: WaitClock
     again: Begin
     stop_waiting: Event = field(default_factory=Event)
-    lags: list[float] = field(default_factory=list)
+    lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def resolve(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """Return the response of the call; None if it is found to be carried out. `send` retries it.
@@ -125,7 +128,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         Raises WrongAssumption if the call has made a second one beside it.
         """
         fresh, begun = None, self.timing.now()
-        for waits, _ in enumerate(self.poll_visibility()):
+        for _ in self.poll_visibility():
             try:
                 fresh = self.look(sent.call.address)
             except LmsconfError as error:
@@ -135,8 +138,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                     raise WrongAssumption(message, values={ON_EXISTING: "recreate"}) from error
                 continue
             if not is_left(fresh, sent, ids):
-                if waits:
-                    self.lags.append(self.timing.now() - begun)
+                self.note_shown(sent, begun)
                 break
         return fresh
 
@@ -144,10 +146,13 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)
 
-    @property
-    def usual_lag(self) -> float:
-        """Twice the longest time, in seconds, that a call took to show; 0 where all have shown at once."""
-        return 2 * max(self.lags, default=0.0)
+    def note_shown(self, sent: IssuedRequest, begun: float) -> None:
+        """Note that a call shows. begun: when it was sent, on the run's clock."""
+        self.lags[sent.call.address.kind].append(self.timing.now() - begun)
+
+    def usual_lag(self, kind: str) -> float:
+        """Return twice the longest time, in seconds, that a call of a kind took to show; before any has, a second."""
+        return 2 * max(self.lags[kind], default=min(_LAG, self.patience) / 2)
 
     def poll(
         self,

@@ -30,7 +30,7 @@ from lmsconf.api.spec.dialect_candidates import (
     WINDOW_KEYS,
     Value,
     joint_values,
-    other_values,
+    likeliest,
 )
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import (
@@ -331,9 +331,12 @@ class ComparedAnswers:
         """
         if self._before is None:
             return frozenset()
+        begun = self._resolver.timing.now()
         missing = self._resolver.poll(self._missing, not_)
         self.compare_others()
-        if missing:
+        if not missing:
+            self._resolver.note_shown(self._sent, begun)
+        else:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
         if self._unshown:
             keys -= {answer_value_key(self._fields[id].type) for id in self._unshown}
@@ -363,21 +366,33 @@ class ComparedAnswers:
 
         Returns the forms, and how many of the lost answers are still missing.
         """
-        own, left = self._client.spec, len(lost)
+        own = self._client.spec
         types = {one.type for one in self._fields.values() if normalize_name(one.name) in lost}
         keys = [key for key in (WRAPPER, *sorted(map(answer_value_key, types))) if not own.is_known(key)]
-        forms: Mapping[str, Value]
-        singles = [{key: value} for key in keys for value in other_values(key)]
-        for forms in islice(({}, *singles, *joint_values(keys, own.behaviour, "")), _MOST_FORMS):
-            try:
-                with self._client.speaking(forms):
-                    self._send(whole)
-            except Rejected:
-                continue
-            left = len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
-            if not left:
+        best: Mapping[str, Value] = {}
+        left = self._left_in(best, whole, lost)
+        # Under the right wrapper those answers come back whose forms are right: the others are searched from there.
+        for key in keys:
+            for value in likeliest(key, own.behaviour(key), "") if left else ():
+                number = self._left_in({**best, key: value}, whole, lost)
+                if number < left:
+                    best, left = {**best, key: value}, number
+                    break
+        for forms in islice(joint_values(keys, own.behaviour, ""), _MOST_FORMS) if left == len(lost) else ():
+            if not self._left_in(forms, whole, lost):
                 return forms, 0
-        return {}, left
+        if 0 < left < len(lost):
+            left = self._left_in(best, whole, lost)
+        return best, left
+
+    def _left_in(self, forms: Mapping[str, Value], whole: _Answers, lost: _Answers) -> int:
+        """Send all answers of the person in some forms; return how many of the lost ones are still missing."""
+        try:
+            with self._client.speaking(forms):
+                self._send(whole)
+        except Rejected:
+            return len(lost)
+        return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
 
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour

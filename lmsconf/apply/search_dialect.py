@@ -334,7 +334,8 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent, lag = self._snapshot.listings, self._as_sent(calls), self._resolver.usual_lag
+        before, sent = self._snapshot.listings, self._as_sent(calls)
+        lag = self._resolver.usual_lag(self.call.address.kind)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
         was = self._reached(spec, None) if lag else None

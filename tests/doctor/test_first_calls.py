@@ -276,6 +276,60 @@ def test_answers_that_are_sent_below_a_wrong_name_are_given_back_below_the_right
     assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
 
 
+class ParticularAboutAll(Sandbox):
+    """Takes answers below the last name that is tried, clears those in lists, and any that it does not find there."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            sent = json.loads(body).get("fields")
+            sent = sent if isinstance(sent, dict) else {}
+            body = json.dumps({"fields": {id: one for id, one in sent.items() if not isinstance(one, list)}}).encode()
+        return super().answer(method, path, query, headers, body)
+
+
+def test_answers_are_given_back_where_their_name_and_a_form_are_wrong(open_clinic: Open) -> None:
+    """Those that come back below one name show that it is right: the others are tried below it, in few calls."""
+    dialect = {f"{ANSWERS}.wrapper": "fields", f"{ANSWERS}.omitted": "clear"}
+    dialect |= {f"{ANSWERS}.value-multi-select": "object-list"}
+    manifest = f"users: [{{email: {BO}, answers: {{Badge: '8'}}}}]"
+    clinic = declaring(open_clinic, dialect, manifest, ParticularAboutAll)
+    before = answers(clinic.service)[BO]
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert {**answers(clinic.service)[BO], "Badge": "7"} == before, told
+    assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
+
+
+class TakesAnswersLate(LooksElsewhere):
+    """Accepts answers at once, and has them after some reads."""
+
+    waiting: tuple[tuple[int, str, Mapping[str, str], bytes], ...] = ()
+    reads = 0
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            self.waiting += ((self.reads + 6, path, headers, body),)
+            return SandboxResponse(200, {}, b"")
+        said = super().answer(method, path, query, headers, body)
+        self.reads += 1
+        for _, of, sent, late in [one for one in self.waiting if one[0] < self.reads]:
+            super().answer("POST", of, "", sent, late)
+        self.waiting = tuple(one for one in self.waiting if one[0] >= self.reads)
+        return said
+
+
+def test_an_answer_that_shows_late_is_not_credited_to_the_name_that_is_tried_next(open_clinic: Open) -> None:
+    """Also before any call of the run has shown how late the service is."""
+    dialect = {f"{ANSWERS}.wrapper": "answers", f"{ANSWERS}.omitted": "clear"}
+    manifest = "users: [{email: p0@acme.example, answers: {Badge: '8', Desk: '9'}}]"
+    clinic = declaring(open_clinic, dialect, manifest, TakesAnswersLate)
+    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}dialect: {{{ANSWERS}.omitted: clear}}\n", encoding="utf-8")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    assert f"    {ANSWERS}.wrapper: answers\n" in out, out
+
+
 def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
     """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
     dialect = {f"{ANSWERS}.{key}": "name" + more for key, more in (("value", ""), ("value-multi-select", "-list"))}
