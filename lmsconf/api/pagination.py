@@ -38,9 +38,9 @@ _FIRST_PAGE_ONLY: Final = "only its first page was read"
 class ListingSchema(Struct, frozen=True, kw_only=True):
     """A listing under the workspace's dialect, and the page size to request.
 
-    reserved_id: the id of a row that is left out. counts_unlisted: whether the total may exceed the rows. paged: the
-    operation takes `skip` and `limit`. reduce_row: called before a row is stored. dialect_key: that of the name of the
-    rows, empty if it has none. size_limit: of rows and memory.
+    reserved_id: the id of a row that is left out. counts_unlisted: whether the total may exceed the rows.
+    paged: the operation takes `skip` and `limit`. reduce_row: called before a row is stored.
+    dialect_key: that of the name of the rows, empty if it has none. size_limit: of rows and memory.
     """
 
     listing: ListOperation
@@ -214,8 +214,8 @@ def _pass(
 def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
-    Without a total of the rows, and after a full page or none, the empty page is the only evidence. Then read once more
-    from the last row: it must return exactly one known row, or nothing if there are no rows.
+    Without a total of the rows, and after a full page or none, the empty page is the only evidence. Then read
+    once more from the last row: it must return exactly one known row, or nothing if there are no rows.
     """
     full = scan.sizes[0] if len(scan.sizes) > 1 else schema.page_size
     is_counted = scan.totals and not schema.counts_unlisted
@@ -285,7 +285,8 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     read, totals = len(scan.rows), sorted(scan.totals)
     if scan.totals <= {read} or (schema.counts_unlisted and read < totals[0]):
         return None
-    reason = f"{read} {schema.listing.rows} received, but the service counts {' and then '.join(map(str, totals))}"
+    counts = " and then ".join(map(str, totals))
+    reason = f"{read} {schema.listing.rows} received, but the service counts {counts}"
     if schema.listing.counted is None or read > totals[0]:
         return reason
     return f"{reason} (if that includes archived people, set `{schema.listing.counted}: all` in `dialect`)"

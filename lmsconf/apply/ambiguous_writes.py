@@ -151,7 +151,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         self.lags[sent.call.address.kind].append(self.timing.now() - begun)
 
     def usual_lag(self, kind: str) -> float:
-        """Return twice the longest time, in seconds, that a call of a kind took to show; before any has, a second."""
+        """Return twice the longest time, in seconds, that calls of a kind took to show; a second before any has."""
         return 2 * max(self.lags[kind], default=min(_LAG, self.patience) / 2)
 
     def poll(

@@ -371,7 +371,7 @@ class ComparedAnswers:
         keys = [key for key in (WRAPPER, *sorted(map(answer_value_key, types))) if not own.is_known(key)]
         best: Mapping[str, Value] = {}
         left = self._left_in(best, whole, lost)
-        # Under the right wrapper those answers come back whose forms are right: the others are searched from there.
+        # Under the right wrapper, answers in the right form come back: the others are searched from there.
         for key in keys:
             for value in likeliest(key, own.behaviour(key), "") if left else ():
                 number = self._left_in({**best, key: value}, whole, lost)
@@ -386,7 +386,7 @@ class ComparedAnswers:
         return best, left
 
     def _left_in(self, forms: Mapping[str, Value], whole: _Answers, lost: _Answers) -> int:
-        """Send all answers of the person in some forms; return how many of the lost ones are still missing."""
+        """Send all answers in some forms; return how many of the lost ones are still missing."""
         try:
             with self._client.speaking(forms):
                 self._send(whole)

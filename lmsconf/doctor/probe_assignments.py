@@ -23,7 +23,8 @@ MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
 PRECISION: Final = "content-targets.time-precision"
-KEYS: Final = (MANDATORY, START, TIME_ZONE, TIME_FORMAT, PRECISION, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
+_TIME_KEYS: Final = (TIME_ZONE, TIME_FORMAT, PRECISION)
+KEYS: Final = (MANDATORY, START, *_TIME_KEYS, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -56,7 +57,7 @@ class AssignmentLessons:
         """Probe all keys of assignments, names before behaviours."""
         self._client.try_candidates(MANDATORY, self._is_mandatory)
         self._client.try_candidates(START, self._is_start)
-        self._client.learn((TIME_ZONE, TIME_FORMAT, PRECISION), self._formats)
+        self._client.learn(_TIME_KEYS, self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
         self._client.learn((ON_EXISTING,), self._existing)
         self._client.learn((CLEAR_TIME,), self._clearing)
@@ -100,11 +101,13 @@ class AssignmentLessons:
 
     def _learn_zone(self, shown: str | None) -> bool:
         """Record the zone of times without an offset, if a start is shown in that of the project."""
-        if shown is None or not self._zone or self._client.is_determined(TIME_ZONE) or _is_at(shown, self._start):
+        is_known = not self._zone or self._client.is_determined(TIME_ZONE)
+        if is_known or shown is None or _is_at(shown, self._start):
             return False
-        is_local = _is_at(with_offset(shown, self._zone), self._start)
+        is_local = _is_at(with_offset(shown, str(self._zone)), self._start)
         if is_local:
-            self._client.record_value(TIME_ZONE, self._zone, f"a time was shown as {shown}, without an offset")
+            reason = f"a time was shown as {shown}, without an offset"
+            self._client.record_value(TIME_ZONE, str(self._zone), reason)
         return is_local
 
     def _sent(self, moment: datetime, form: str) -> str | int:
@@ -112,7 +115,8 @@ class AssignmentLessons:
 
     def _is_form(self, value: Value) -> bool:
         """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
-        return {"iso", time_format_of(self._shown)} <= set(self._taken) if value == "auto" else value in self._taken
+        shown = time_format_of(self._shown)
+        return {"iso", shown} <= set(self._taken) if value == "auto" else value in self._taken
 
     def _precision(self) -> None:
         """Probe whether the seconds of a time are kept."""

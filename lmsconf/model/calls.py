@@ -142,7 +142,7 @@ Report: TypeAlias = Callable[[RunProgress], None]
 class ListOperation(Struct, frozen=True):
     """A listing operation, with the JSON keys of its rows, of a row's id and, if it has one, of the total.
 
-    reserved: the dialect key of an id that may be listed and is none of the rows. counted: that of what is counted.
+    reserved: the dialect key of an id that may be listed and is none of the rows. counted: that of the total.
     """
 
     name: str

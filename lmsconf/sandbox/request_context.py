@@ -242,7 +242,7 @@ _TOO_FAR: Final = 10**15
 
 
 def parse_time(value: Json, format: str, zone: str = "UTC") -> int:
-    """Parse a time. zone: the name of that of one without an offset. Raises ValueError if it is not in that format."""
+    """Parse a time; one without an offset is in `zone`. Raises ValueError if it is not in that format."""
     if format == "epoch-ms-number":
         if isinstance(value, int) and abs(value) < _TOO_FAR:
             return value
@@ -251,7 +251,8 @@ def parse_time(value: Json, format: str, zone: str = "UTC") -> int:
             return int(value)
         if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
             moment = datetime.fromisoformat(value)
-            return round((moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))).timestamp() * 1000)
+            instant = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+            return round(instant.timestamp() * 1000)
     raise ValueError(f"{value!r} is not a time in the form {format}")
 
 

@@ -144,7 +144,8 @@ def with_offsets(behaviour: Behaviour, response: Json) -> Json:
     """Return the targets of a response, with their times that have no offset in UTC (Content Targeting)."""
     zone, targets = behaviour(TIME_ZONE), members(response).get("targets")
     for target in map(members, targets if isinstance(targets, list) and zone != "UTC" else ()):
-        target |= {name: with_offset(str(target[name]), zone) for name in _TIMES if target.get(name)}
+        texts = {name: text for name in _TIMES if isinstance(text := target.get(name), str)}
+        target |= {name: with_offset(text, zone) for name, text in texts.items()}
     return response
 
 

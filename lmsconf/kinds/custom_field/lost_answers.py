@@ -209,7 +209,7 @@ def _report_loss(
 def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     """Report hidden fields of which nobody shows an answer, where calls may clear the answers that they omit.
 
-    A service may show no answers to hidden fields: then a call cannot send them along (API specification, Users).
+    A service may show no answers to hidden fields, so a call cannot send them along.
     The problem has no address, since the digest of a plan does not depend on who was read.
     """
     spec = planning.api_spec
@@ -225,10 +225,10 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     if any(answer_keys(one) & shown for one in hidden):
         return
     most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
-    names = ", ".join(sorted(str(Address.of(CUSTOM_FIELD, name)) for name, number in omitting.items() if number))
+    fields = sorted(Address.of(CUSTOM_FIELD, name) for name, number in omitting.items() if number)
     planning.problem(
         "custom-field/hidden-answers",
-        f"{names}: hidden, and no person read shows an answer. The service may not show such answers, and "
+        f"{', '.join(map(str, fields))}: hidden, and nobody read shows an answer. The service may show none, and "
         f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
         hint="Declare these answers, so that they are sent along. If calls keep answers that they omit, set "
         f"`{OMITTED}: keep` under `dialect`; `lmsconf doctor --probe` finds it out.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -256,7 +256,7 @@ def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
     return buffer.begins_line(part.start) and buffer.ends_line(part.comma_end)
 
 
-def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: frozenset[int]) -> Iterator[TextEdit]:
+def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Set[int]) -> Iterator[TextEdit]:
     """Yield the edit that removes each part: with its line, the comma before it, or the one after it."""
     kept_end = 0
     for at, part in enumerate(parts):

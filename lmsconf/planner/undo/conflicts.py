@@ -29,7 +29,7 @@ _SHOWN: Final = 200
 class LeftAlone(Struct, frozen=True, kw_only=True):
     """What an undo leaves alone of a change. key: ALL for the whole resource.
 
-    values: of what others have changed since, the value before the run, as the run made it, and now; else None.
+    values: of what others have changed since, the value before the run, as the run made it, and now.
     """
 
     change: Change
@@ -64,6 +64,6 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
 
 
 def changed_since(change: Change, key: str, values: tuple[Json, Json, Json]) -> LeftAlone:
-    """Return the conflict of a value that others have changed: before the run, as the run made it, and now."""
+    """Return the conflict of a value that others have changed. values: before the run, as it made it, and now."""
     reason = f"{key or 'it'} has changed since the run, and is left alone"
     return LeftAlone(change=change, key=key, reason=reason, values=values)

@@ -67,6 +67,7 @@ _ASSIGN: Final = """
         finish = excluded.finish, updated_at = excluded.updated_at WHERE :replaces
 """
 """A new target has the type of those of its kind that a snapshot had."""
+_FORM: Final = ("$dialect(content-targets.time-format)", "$dialect(content-targets.time-zone)")
 _SHOWN: Final = json_known(
     "'targetId', t.audience, 'targetType', coalesce(t.type, t.kind), 'contentId', t.content, 'contentType', c.type, "
     f"'mandatory', {json_flag('t.mandatory')}, 'name', "
@@ -75,7 +76,7 @@ _SHOWN: Final = json_known(
     + json_flag("(t.start IS NULL OR t.start <= :now) AND (t.finish IS NULL OR :now < t.finish)")
     + ", 'updatedBy', 'api', "
     + ", ".join(
-        f"'{name}', {json_time(column, '$dialect(content-targets.time-format)', '$dialect(content-targets.time-zone)')}"
+        f"'{name}', {json_time(column, *_FORM)}"
         for name, column in {
             "startTime": "t.start",
             "finishTime": "t.finish",
