@@ -198,7 +198,9 @@ class HttpTransport:
         for part in response.iter_bytes():
             body += part
             check(b"")
-        return bytes(body)
+        whole = bytes(body)
+        body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
+        return whole
 
     def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
         """Map an error of httpx to ours; one without a message is described by its class name."""
