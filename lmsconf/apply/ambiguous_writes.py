@@ -44,6 +44,7 @@ _LONGEST_PAUSE: Final = 5.0
 _MOST_ATTEMPTS: Final = 3
 _LAG: Final = 1.0
 """Seconds to wait for a call to show while none of its kind has."""
+_MOST_IN_VAIN: Final = 30
 
 
 class WriteStatus(Enum):
@@ -150,9 +151,13 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """Note that a call shows. begun: when it was sent, on the run's clock."""
         self.lags[sent.call.address.kind].append(self.timing.now() - begun)
 
-    def usual_lag(self, kind: str) -> float:
-        """Return twice the longest time, in seconds, that calls of a kind took to show; a second before any has."""
-        return 2 * max(self.lags[kind], default=min(_LAG, self.patience) / 2)
+    def usual_lag(self, kind: str, tried: int) -> float:
+        """Return twice the longest time, in seconds, that calls of a kind took to show.
+
+        Before any has, a second. tried: how many calls have been waited for in vain; after some, 0.
+        """
+        unknown = min(_LAG, self.patience) if tried < _MOST_IN_VAIN else 0.0
+        return 2 * max(self.lags[kind], default=unknown / 2)
 
     def poll(
         self,

@@ -335,7 +335,7 @@ class ValueSearch:
         if values and not calls and self._is_late:
             return None
         before, sent = self._snapshot.listings, self._as_sent(calls)
-        lag = self._resolver.usual_lag(self.call.address.kind)
+        lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
         was = self._reached(spec, None) if lag else None
