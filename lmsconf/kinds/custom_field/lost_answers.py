@@ -230,8 +230,8 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
         "custom-field/hidden-answers",
         f"{', '.join(map(str, fields))}: hidden, and nobody read shows an answer. The service may show none, and "
         f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
-        hint="Declare these answers, so that they are sent along. If calls keep answers that they omit, set "
-        f"`{OMITTED}: keep` under `dialect`; `lmsconf doctor --probe` finds it out.",
+        hint="Declare these answers, so that they are sent along. Whether calls keep the answers that they omit is "
+        f"the dialect key {OMITTED}: find it out with `lmsconf doctor --probe`.",
         severity=Severity.WARNING,
     )
 
