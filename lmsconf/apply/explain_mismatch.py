@@ -17,6 +17,7 @@ from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     CLEAR_DESCRIPTION,
     CLEAR_TIME,
+    DEFAULT_START,
     METADATA_MODE,
     ON_EXISTING,
     TIME_FORMAT,
@@ -238,7 +239,9 @@ def _of_target(left: _Left) -> _Explanation:
         return _Explanation(keys=(TARGET_KEYS[path],))
     if wanted is None and left.planned.action is not Action.UPDATE:
         again = ", or apply again to clear it" if left.planned.action is Action.CREATE else ""
-        return _Explanation(why=f"the service sets it by itself: declare a value{again}")
+        stays = path == "visible_from" and left.behaviour(ON_EXISTING) == "recreate"
+        values = {DEFAULT_START: "now"} if stays and left.behaviour(DEFAULT_START) == "open" else {}
+        return _Explanation(values, why=f"the service sets it by itself: declare a value{again}")
     if wanted is None:
         other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
         tried = left.behaviour(CLEAR_TIME)

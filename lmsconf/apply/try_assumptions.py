@@ -333,7 +333,7 @@ class FirstCalls:
             [field for one in changes if one.address == sent.call.address for field in one.fields]
             for changes in (self._plan.changes, fresh.changes)
         )
-        creates = sent.call.address in self._created
+        creates = sent.call.address in self._created or sent.call.id in self.replacing
         is_set = creates and all(one.before and one.after is None for one in fields)
         if left and not (fields and (is_set or deviates(fields, planned_fields))):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")

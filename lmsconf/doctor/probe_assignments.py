@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.api.spec.dialect_candidates import CLEAR_TIME, EVERYONE_ID, ON_EXISTING, TIME_FORMAT, Value
+from lmsconf.api.spec.dialect_candidates import (
+    CLEAR_TIME,
+    DEFAULT_START,
+    EVERYONE_ID,
+    ON_EXISTING,
+    TIME_FORMAT,
+    Value,
+)
 from lmsconf.api.spec.value_encoding import TIME_ZONE
 from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
@@ -24,7 +31,7 @@ START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
 PRECISION: Final = "content-targets.time-precision"
 _TIME_KEYS: Final = (TIME_ZONE, TIME_FORMAT, PRECISION)
-KEYS: Final = (MANDATORY, START, *_TIME_KEYS, FINISH, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
+KEYS: Final = (MANDATORY, START, *_TIME_KEYS, FINISH, DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -59,6 +66,7 @@ class AssignmentLessons:
         self._client.try_candidates(START, self._is_start)
         self._client.learn(_TIME_KEYS, self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
+        self._client.learn((DEFAULT_START,), self._default_start)
         self._client.learn((ON_EXISTING,), self._existing)
         self._client.learn((CLEAR_TIME,), self._clearing)
         self._scratch.delete_assignments(self._content, self._group)
@@ -135,6 +143,16 @@ class AssignmentLessons:
             row is not None and _is_at(row.finish, self._finish)
             for form in self._taken or _FORMS  # the end may need another format than any that was sent
             for row in [self._fresh({"finishTime": self._sent(self._finish, form)}, {FINISH: value})]
+        )
+
+    def _default_start(self) -> None:
+        """Probe which start an assignment has that is created without one."""
+        row = self._fresh({})
+        self._client.conclude(
+            DEFAULT_START,
+            (row is None, None, "no assignment could be made"),
+            (row is not None and row.start is None, "open", "an assignment without a start is shown without one"),
+            (True, "now", f"an assignment without a start is shown with {row.start if row else None}"),
         )
 
     def _existing(self) -> None:

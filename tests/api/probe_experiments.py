@@ -12,6 +12,7 @@ from lmsconf.api.spec.dialect_candidates import (
     BATCH,
     CLEAR_DESCRIPTION,
     CLEAR_TIME,
+    DEFAULT_START,
     EVERYONE_ID,
     MANAGED_GROUPS,
     METADATA_MODE,
@@ -59,6 +60,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     assignment.FINISH: Experiment(
         "the content is assigned to a scratch group with an end, in each format taken, and read back", "--content"
     ),
+    DEFAULT_START: Experiment("the content is assigned without a start, and read back", "--content"),
     ON_EXISTING: Experiment(
         "the content is assigned to the same scratch group again with another value, and read back", "--content"
     ),

@@ -39,6 +39,7 @@ OTHER: dict[str, str | int] = {
     "content-targets.time-format": "epoch-ms",
     "content-targets.time-zone": "Asia/Kolkata",
     "users.list.match-count": "all",
+    "content-targets.default-start": "now",
     "content-targets.time-precision": "minute",
     "content-targets.clear-time": "omit",
     "users.update-custom-field-choice.wrapper": "customFields",

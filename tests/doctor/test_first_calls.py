@@ -943,6 +943,26 @@ def test_the_zone_of_times_without_an_offset_is_that_of_the_project(open_clinic:
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
 
 
+def test_a_start_that_the_service_sets_is_no_limit_once_it_is_known(open_clinic: Open) -> None:
+    """Where nothing clears it, the report has its key; a start that is to come is still a change."""
+    existing = "content-targets.on-existing: recreate"
+    dialect = {"content-targets.default-start": "now", "content-targets.on-existing": "recreate"}
+    clinic = open_clinic(dialect, MORE)
+    manifest = "content_targets: [{content: Fire safety, mandatory: true, assign_to: [{group: Coaches}]}]"
+    declare(clinic, manifest, f"dialect: {{{existing}}}\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    assert "    content-targets.default-start: now\n" in out, out
+    project = clinic.project.replace(existing, f"{existing}, content-targets.default-start: now")
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
+    declare(clinic, manifest.replace("mandatory: true", "mandatory: false"))
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    with clinic.service.store.write_transaction() as repository:
+        repository.execute("UPDATE targets SET start = 4102444800000 WHERE content = 'c-2'")
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 2, clinic.err
+
+
 class Optional(Sandbox):
     """Takes no mandatory assignment of everyone."""
 

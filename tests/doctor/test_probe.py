@@ -83,7 +83,7 @@ def test_the_report_says_what_is_new(open_clinic: Open) -> None:
     assert "Differs from what was used before: 1\n  manual-groups.rename.name: title (confirmed by" in first
     *_, written, last = first.splitlines()
     assert written.startswith("Written under `dialect:` in the project file: ")
-    assert written.endswith("28 values. 1 of them differs from what was used before.")
+    assert written.endswith("29 values. 1 of them differs from what was used before.")
     assert last == "Review and commit the project file, then run lmsconf plan."
     left = "Nothing is left behind: what the probe created is deleted, and what it changed is as before.\n"
     assert left in first

@@ -23,7 +23,7 @@ SHOWN_BY_MEMBERS: Final = {"smart-groups.system-condition.alone", "smart-groups.
 """Keys that no call rests on, and that no probe learns: plans take them from the live members of smart groups."""
 FORBIDDING: Final = {
     *("manual-groups.who-can-manage", "users.list.match-count", "content-targets.time-precision"),
-    *("content-targets.time-zone", *SHOWN_BY_MEMBERS),
+    *("content-targets.time-zone", "content-targets.default-start", *SHOWN_BY_MEMBERS),
 }
 """Keys whose other value forbids what many tests do, puts other people into groups, or alone changes nothing.
 

@@ -136,6 +136,7 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
 """Key → a call of the typed client, and what it sends as assumed and otherwise."""
 THE_SERVICES_OWN = {
     "users.list.match-count": "a listing is asked for in the same way; the key says when it is complete",
+    "content-targets.default-start": "the call is the same; the key says what it makes",
     "content-targets.time-zone": "only times without an offset are in it; the tests of times send and read them",
     "content-targets.time-precision": "a call says the time that its caller says; the plan alone cuts seconds off",
     f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
@@ -150,7 +151,7 @@ THE_SERVICES_OWN = {
 """Key → why the typed client sends the same whatever it says."""
 OF_THEIR_OWN = {
     *("users.update-metadata.mode", "users.list.match-count"),
-    *("content-targets.time-precision", "content-targets.time-zone", WHO, MANAGED),
+    *("content-targets.time-precision", "content-targets.time-zone", "content-targets.default-start", WHO, MANAGED),
 }
 """Keys with a test of their own."""
 UNPLANNED = {

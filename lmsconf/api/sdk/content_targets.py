@@ -46,7 +46,7 @@ class ContentTargets(EndpointGroup):
         Assumed: content-targets.create.mandatory, content-targets.create.startTime, content-
         targets.create.finishTime, content-targets.create.purchaseMetadata, content-targets.everyone, content-
         targets.on-existing, content-targets.time-format, content-targets.time-zone, content-targets.time-precision,
-        content-targets.clear-time
+        content-targets.default-start, content-targets.clear-time
         """
         self._ask(
             "content-targets.create",

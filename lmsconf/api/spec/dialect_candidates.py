@@ -36,6 +36,8 @@ BATCH: Final = "manual-groups.add.batch"
 """How many people one call adds to a list."""
 ON_EXISTING: Final = "content-targets.on-existing"
 """What a POST does on an assignment that exists."""
+DEFAULT_START: Final = "content-targets.default-start"
+"""Which start a new assignment has if none is sent."""
 CLEAR_TIME: Final = "content-targets.clear-time"
 """What opens an end of an assignment's window."""
 TIME_FORMAT: Final = "content-targets.time-format"
@@ -173,6 +175,8 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     # What a call does with what it finds: nothing rests on it where there is nothing yet.
     ADD_MODE: lambda call: not call.finds_nothing,
     ON_EXISTING: lambda call: not call.finds_nothing,
+    # It shows in the result alone, and harms nobody.
+    DEFAULT_START: lambda call: False,
     PAGE_SIZE: lambda call: False,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""

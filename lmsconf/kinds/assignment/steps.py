@@ -7,11 +7,11 @@ needs `targetType`, which only a live target has (API specification, Content Tar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, time
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING, TIME_FORMAT
+from lmsconf.api.spec.dialect_candidates import DEFAULT_START, EVERYONE_ID, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.value_encoding import TIME_ZONE, encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
@@ -43,7 +43,10 @@ HINT_ON_EXISTING: Final = (
 def parse_live_window(
     planning: PlanContext, row: TargetRow, declared: DesiredResource[AssignmentSpec]
 ) -> tuple[datetime | None, datetime | None] | None:
-    """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
+    """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed.
+
+    A start that the service set itself, and that is not after today, is no limit.
+    """
     try:
         start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
     except ValueError as wrong:
@@ -51,7 +54,9 @@ def parse_live_window(
             declared, "content-target/time", f"{wrong}", hint="Check the dialect key content-targets.time-format."
         )
         return None
-    return start, finish
+    is_default = declared.spec.visible_from is None and planning.api_spec.behaviour(DEFAULT_START) == "now"
+    midnight = datetime.combine(planning.policy.today, time.max, planning.policy.timezone or UTC)
+    return None if is_default and start is not None and start <= midnight else start, finish
 
 
 def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter) -> list[Step]:

@@ -61,9 +61,10 @@ EVERYONE: Final = "EVERYONE"
 _WINDOW: Final = ("startTime", "finishTime")
 _ASSIGN: Final = """
     INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
-    VALUES (:contentId, :kind, :audience, coalesce(:mandatory, FALSE), :startTime, :finishTime, :now, :now,
-        (SELECT type FROM targets WHERE kind = :kind AND type IS NOT NULL LIMIT 1))
-    ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = excluded.start,
+    VALUES (:contentId, :kind, :audience, coalesce(:mandatory, FALSE),
+        coalesce(:startTime, CASE $dialect(content-targets.default-start) WHEN 'now' THEN :now END), :finishTime,
+        :now, :now, (SELECT type FROM targets WHERE kind = :kind AND type IS NOT NULL LIMIT 1))
+    ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = :startTime,
         finish = excluded.finish, updated_at = excluded.updated_at WHERE :replaces
 """
 """A new target has the type of those of its kind that a snapshot had."""
