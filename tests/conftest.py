@@ -1,7 +1,5 @@
 """How the whole run goes: its width, how much is tried, and what is told at the end of the simulated schedules."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

@@ -1,7 +1,5 @@
 """What a probe does to learn each key that manifests of any kind rest on, as the guide shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

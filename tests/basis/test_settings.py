@@ -41,9 +41,7 @@ def git(project: Project, *arguments: str) -> None:
 
 
 def beside(project: Project, *arguments: str) -> Ran:
-    ran = lmsconf(project.root, "plan", "--base", "main", *arguments)
-    assert ran.code == ExitCode.OK, ran.err
-    return ran
+    return lmsconf(project.root, "plan", "--base", "main", *arguments, code=ExitCode.OK)
 
 
 def document(project: Project, *arguments: str) -> dict[str, Any]:
@@ -180,8 +178,7 @@ def test_saved_measures_are_judged_under_the_stricter_limits(project: Project) -
     project.write(EMPTIED)
     assert lmsconf(project.root, "plan", "--out", "plan.json").code == ExitCode.OK
     project.write_options("guards: off\n")
-    ran = lmsconf(project.root, "apply", "plan.json")
-    assert ran.code == ExitCode.BLOCKED
+    ran = lmsconf(project.root, "apply", "plan.json", code=ExitCode.BLOCKED)
     assert "the limit is 10% under the limits that the plan was saved with" in ran.err
     assert lmsconf(project.root, "plan", "--out", "plan.json").code == ExitCode.OK
     project.write_options("guards: {removals: {count: 3}}\n")

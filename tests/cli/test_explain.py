@@ -1,20 +1,20 @@
 """`lmsconf explain`: what a key means, from the schema that manifests are checked by."""
 
-import io
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from flow.shell import Ran, lmsconf, run
 from json_schemas import schema_validator
 from texts import listed_cases
 from waiting import nobody_waits
 
-import lmsconf
-from lmsconf.cli import app, run_command_line
+import lmsconf as package
+from lmsconf.cli import app
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
@@ -144,7 +144,7 @@ _NO_CODES = {"application/json", "application/gzip", "text/html", "examples/acme
 
 def test_every_code_is_explained() -> None:
     """Each code that stands in the program has a meaning, and no other has one."""
-    root = Path(lmsconf.__file__).parent
+    root = Path(package.__file__).parent
     files = (file for file in root.rglob("*.py") if file.name != "problem_codes.py")
     program = "".join(file.read_text(encoding="utf-8") for file in files)
     codes = set(_CODE.findall(program)) - _NO_CODES
@@ -194,66 +194,48 @@ SEED = "people: [{email: anna.berg@acme.example}, {email: bo.ek@acme.example}]\n
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path) -> Path:
     """A project with a workspace that lasts from call to call."""
-    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
     return tmp_path
 
 
-def call(project: Path, *arguments: str) -> int:
-    """The exit code of one call."""
-    return run_command_line(app, ["-C", str(project), "api", *arguments])
-
-
-def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_is_printed_as_json(project: Path) -> None:
     """What the service answers goes to stdout, whole and readable, and nothing else does."""
-    assert call(project, "GET", "/groups") == ExitCode.OK
-    out = capsys.readouterr().out
-    assert json.loads(out) == {"groups": [{"groupId": "g-1", "name": "Säljare"}]}
-    assert "Säljare" in out
+    ran = lmsconf(project, "api", "GET", "/groups", code=ExitCode.OK)
+    assert ran.document == {"groups": [{"groupId": "g-1", "name": "Säljare"}]}
+    assert "Säljare" in ran.out
 
 
-def test_no_answer_is_printed_where_people_are_masked(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_answer_is_printed_where_people_are_masked(project: Path) -> None:
     """The answer would name people as it is, so with --mask-people no request is sent."""
-    assert call(project, "--mask-people", "GET", "/users") == ExitCode.USAGE
-    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
-    assert call(project, "POST", "/groups", "--body", '{"name": "New"}') == ExitCode.USAGE
-    assert capsys.readouterr().out == ""
-    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "0")
-    assert call(project, "GET", "/groups") == ExitCode.OK
-    assert "New" not in capsys.readouterr().out
+    post = ("api", "POST", "/groups", "--body", '{"name": "New"}')
+    assert lmsconf(project, "api", "--mask-people", "GET", "/users", code=ExitCode.USAGE).out == ""
+    assert lmsconf(project, *post, env={"LMSCONF_MASK_PEOPLE": "1"}, code=ExitCode.USAGE).out == ""
+    got = lmsconf(project, "api", "GET", "/groups", env={"LMSCONF_MASK_PEOPLE": "0"}, code=ExitCode.OK)
+    assert "New" not in got.out
 
 
-def test_queries_are_given_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_queries_are_given_by_name(project: Path) -> None:
     """Each --query is one parameter; a name that is a duplicate is sent twice."""
-    assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == ExitCode.OK
-    assert [user["email"] for user in json.loads(capsys.readouterr().out)["users"]] == ["bo.ek@acme.example"]
-    assert (
-        call(project, "GET", "/content/all", "--query", "groupIds[]=g-1", "--query", "groupIds[]=EVERYONE")
-        == ExitCode.OK
-    )
+    found = lmsconf(project, "api", "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5", code=ExitCode.OK)
+    assert [user["email"] for user in found.document["users"]] == ["bo.ek@acme.example"]
+    groups = ("--query", "groupIds[]=g-1", "--query", "groupIds[]=EVERYONE")
+    lmsconf(project, "api", "GET", "/content/all", *groups, code=ExitCode.OK)
 
 
-def test_a_body_is_sent_as_it_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_body_is_sent_as_it_is_written(project: Path) -> None:
     """Names in the body go out unchanged, whatever the dialect says; an answer without a body prints nothing."""
-    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"newName": "Sales"}') == ExitCode.OK
-    assert capsys.readouterr().out == ""
-    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"name": "Sales"}') == ExitCode.ERROR
-    assert "newName" in capsys.readouterr().err
+    rename = ("api", "POST", "/groups/g-1/rename", "--body")
+    assert lmsconf(project, *rename, '{"newName": "Sales"}', code=ExitCode.OK).out == ""
+    assert "newName" in lmsconf(project, *rename, '{"name": "Sales"}', code=ExitCode.ERROR).err
 
 
-def test_a_body_may_come_from_stdin(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_may_come_from_stdin(project: Path) -> None:
     """`--body -` reads the JSON from stdin."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"name": "Piped"}')))
-    assert call(project, "POST", "/groups", "--body", "-") == ExitCode.OK
-    assert json.loads(capsys.readouterr().out) == {"groupId": "g-2"}
+    ran = lmsconf(project, "api", "POST", "/groups", "--body", "-", answer='{"name": "Piped"}', code=ExitCode.OK)
+    assert ran.document == {"groupId": "g-2"}
 
 
 @pytest.mark.parametrize(
@@ -269,39 +251,31 @@ def test_a_body_may_come_from_stdin(
         ("GET",),
     ],
 )
-def test_a_wrong_command_line_sends_nothing(
-    project: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_command_line_sends_nothing(project: Path, arguments: tuple[str, ...]) -> None:
     """A path that leads elsewhere, a query without a value and a body that is no JSON are a wrong command line."""
-    assert call(project, *arguments) == ExitCode.USAGE
-    assert capsys.readouterr().out == ""
+    assert lmsconf(project, "api", *arguments, code=ExitCode.USAGE).out == ""
 
 
-def test_a_refusal_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_an_error(project: Path) -> None:
     """What the service refuses ends with exit 1, its reason on stderr."""
-    assert call(project, "GET", "/users/nobody") == ExitCode.ERROR
-    assert "404" in capsys.readouterr().err
+    assert "404" in lmsconf(project, "api", "GET", "/users/nobody", code=ExitCode.ERROR).err
 
 
-def test_a_wrong_credential_has_its_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_credential_has_its_code(project: Path) -> None:
     """A credential that is refused is exit 7."""
     sandbox = Sandbox(token="right")
     with serve(sandbox) as server:
-        monkeypatch.setenv("LMSCONF_URL", server.url)
-        monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
-        assert call(project, "GET", "/groups") == ExitCode.UNAUTHORIZED
+        env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "wrong"}
+        lmsconf(project, "api", "GET", "/groups", env=env, code=ExitCode.UNAUTHORIZED)
     sandbox.close_workspace()
 
 
-def test_a_silent_service_has_its_code(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_silent_service_has_its_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that cannot be reached is exit 8."""
     nobody_waits(monkeypatch)
-    monkeypatch.setenv("LMSCONF_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("LMSCONF_TOKEN", "t")
-    assert call(project, "POST", "/groups", "--body", '{"name": "x"}') == ExitCode.UNREACHABLE
-    assert "127.0.0.1:1" in capsys.readouterr().err
+    env = {"LMSCONF_URL": "http://127.0.0.1:1", "LMSCONF_TOKEN": "t"}
+    words = ("api", "POST", "/groups", "--body", '{"name": "x"}')
+    assert "127.0.0.1:1" in lmsconf(project, *words, env=env, code=ExitCode.UNREACHABLE).err
 
 
 # `lmsconf fmt` from the command line: which files, what is written, and exit codes.
@@ -311,22 +285,17 @@ FMT_PROJECT = "workspaces: {sandbox: {url: 'sandbox:'}}\n"
 MIXED = "groups:\n  - name: b\n  - members: []\n    name: a\n"
 ORDERED = "groups:\n  - name: a\n    members: []\n  - name: b\n"
 
-Fmt = Callable[..., tuple[int, str, str]]
+Fmt = Callable[..., Ran]
 
 
 @pytest.fixture
-def fmt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fmt:
+def fmt(tmp_path: Path) -> Fmt:
     """Runs the command in a project with a manifest that is not in order, and gives exit code, stdout and stderr."""
     (tmp_path / "manifests" / "deep").mkdir(parents=True)
     (tmp_path / "lmsconf.yaml").write_text(FMT_PROJECT)
     (tmp_path / "manifests" / "deep" / "a.yaml").write_text(MIXED)
     (tmp_path / "manifests" / "sound.yaml").write_text(ORDERED)
-
-    def ran(*arguments: str) -> tuple[int, str, str]:
-        code = run_command_line(app, ["-C", str(tmp_path), "fmt", *arguments])
-        return (code, *capsys.readouterr())
-
-    return ran
+    return partial(run, "-C", str(tmp_path), "fmt")
 
 
 def test_the_whole_project(fmt: Fmt, tmp_path: Path) -> None:
@@ -344,8 +313,7 @@ def test_the_whole_project(fmt: Fmt, tmp_path: Path) -> None:
 def test_check_writes_nothing(fmt: Fmt, tmp_path: Path) -> None:
     """It exits 2, as whenever there are changes; --diff shows them."""
     assert fmt("--check") == (ExitCode.CHANGES, "manifests/deep/a.yaml\n", "")
-    code, out, _ = fmt("--check", "--diff")
-    assert code == ExitCode.CHANGES
+    out = fmt("--check", "--diff", code=ExitCode.CHANGES).out
     assert out.startswith("--- a/manifests/deep/a.yaml\n+++ b/manifests/deep/a.yaml\n@@ -1,4 +1,4 @@\n")
     assert (tmp_path / "manifests" / "deep" / "a.yaml").read_text() == MIXED
 
@@ -356,9 +324,9 @@ def test_paths(fmt: Fmt, tmp_path: Path) -> None:
     other.mkdir()
     (other / "x.yaml").write_bytes(b"\xef\xbb\xbf" + MIXED.encode())
     (other / "y.yaml").write_text(MIXED)
-    code, out, _ = fmt(str(other / "y.yaml"))
-    assert (code, out.count("\n"), (other / "y.yaml").read_text()) == (ExitCode.OK, 1, ORDERED)
-    assert fmt(str(other))[0] == ExitCode.OK
+    assert fmt(str(other / "y.yaml"), code=ExitCode.OK).out.count("\n") == 1
+    assert (other / "y.yaml").read_text() == ORDERED
+    fmt(str(other), code=ExitCode.OK)
     assert (other / "x.yaml").read_bytes() == b"\xef\xbb\xbf" + ORDERED.encode()
     assert (tmp_path / "manifests" / "deep" / "a.yaml").read_text() == MIXED
 
@@ -366,9 +334,7 @@ def test_paths(fmt: Fmt, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("path", "said"), [("nowhere", "no such file"), (".", "folder of a project")])
 def test_paths_that_make_no_sense(path: str, said: str, fmt: Fmt, tmp_path: Path) -> None:
     """A wrong command line."""
-    code, _, err = fmt(str(tmp_path / path))
-    assert code == ExitCode.USAGE
-    assert said in err
+    assert said in fmt(str(tmp_path / path), code=ExitCode.USAGE).err
 
 
 def test_what_is_left(fmt: Fmt, tmp_path: Path) -> None:
@@ -403,8 +369,7 @@ def test_no_file_is_reached_through_a_linked_folder(fmt: Fmt, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     Path("linked").symlink_to(outside)
     for path in ("linked", "linked/a.yaml"):
-        code, _, err = fmt(path)
-        assert (code, "linked/a.yaml: error: is a link" in err) == (ExitCode.ERROR, True)
+        assert "linked/a.yaml: error: is a link" in fmt(path, code=ExitCode.ERROR).err
     assert (outside / "a.yaml").read_text() == MIXED
     assert fmt(f"../{outside.name}/a.yaml")[0] == ExitCode.OK
     assert (outside / "a.yaml").read_text() == ORDERED

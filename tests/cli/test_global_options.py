@@ -57,8 +57,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_takes_them_and_says_so_once(words: tuple[str, ...], tmp_path: Path) -> None:
     """Below one heading of its help, the last one, each global option stands once."""
-    ran = lmsconf(tmp_path, *words, "--help")
-    assert ran.code == ExitCode.OK
+    ran = lmsconf(tmp_path, *words, "--help", code=ExitCode.OK)
     _, _, listed = ran.out.partition("\nGlobal options:\n")
     names = [option.opts[0] for option in GLOBAL_OPTIONS]
     assert re.findall(r"^  (-\S+)", listed, re.MULTILINE) == ["-h,", *names]
@@ -117,8 +116,7 @@ def test_a_number_is_finite(words: tuple[str, ...], number: str, tmp_path: Path)
 def test_people_are_masked_in_both_places(words: tuple[str, ...], project: Path) -> None:
     """No e-mail is left in the plan."""
     assert PEOPLE in lmsconf(project, "plan").out
-    ran = lmsconf(project, *words)
-    assert ran.code == ExitCode.OK
+    ran = lmsconf(project, *words, code=ExitCode.OK)
     assert PEOPLE not in ran.out
     assert "person 1" in ran.out
 
@@ -183,9 +181,7 @@ TOPICS = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", t
 
 def test_without_a_topic_all_are_listed(tmp_path: Path) -> None:
     """Each has one line, with what its page is about; no project is needed."""
-    ran = lmsconf(tmp_path, "help")
-    assert ran.code == ExitCode.OK
-    head, *listed, blank, usage = ran.out.splitlines()
+    head, *listed, blank, usage = lmsconf(tmp_path, "help", code=ExitCode.OK).out.splitlines()
     assert (head, blank) == ("Topics:", "")
     assert sorted(line.split()[0] for line in listed) == sorted(TOPICS)
     assert all(len(line.split()) > 3 and len(line) <= 80 for line in listed)
@@ -196,8 +192,7 @@ def test_without_a_topic_all_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_page_fits_a_terminal(topic: str, tmp_path: Path) -> None:
     """It begins with its title, and no line of prose is longer than 100 characters."""
-    ran = lmsconf(tmp_path, "help", topic)
-    assert ran.code == ExitCode.OK
+    ran = lmsconf(tmp_path, "help", topic, code=ExitCode.OK)
     assert ran.out.startswith("# ")
     assert max(len(line) for line in ran.out.splitlines() if not line.startswith("    ")) <= 100
 
@@ -220,8 +215,7 @@ def test_a_topic_that_is_a_command_names_its_options(tmp_path: Path) -> None:
 
 def test_a_word_is_found_in_all_pages(tmp_path: Path) -> None:
     """Each line that has it is listed behind its topic, without regard to case, also across the ends of lines."""
-    ran = lmsconf(tmp_path, "help", "--search", "EFFECTS on people")
-    assert ran.code == ExitCode.OK
+    ran = lmsconf(tmp_path, "help", "--search", "EFFECTS on people", code=ExitCode.OK)
     assert "effects: # Effects on people" in ran.out.splitlines()
     assert all(line.partition(": ")[0] in TOPICS for line in ran.out.splitlines())
     assert max(map(len, ran.out.splitlines())) <= 80

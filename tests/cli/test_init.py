@@ -11,12 +11,11 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
-from flow.shell import lmsconf
+from flow.shell import lmsconf, run
 from on_terminal import at_terminal
 from texts import listed_cases
 
 from lmsconf import __version__
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
@@ -38,40 +37,36 @@ def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path) -> None:
     """Without a word, the project has an embedded workspace, and the three commands that it prints go through."""
-    assert run_command_line(app, ["init", str(tmp_path / "lms")]) == ExitCode.OK
-    shown = capsys.readouterr()
+    shown = run("init", str(tmp_path / "lms"), code=ExitCode.OK)
     assert shown.out == ""
     project = str(tmp_path / "lms")
     commands = "".join(f"  lmsconf -C {project} {command}\n" for command in ("plan", "apply", "drift"))
     assert f"\nNext:\n{commands}" in shown.err
     assert "--probe" not in shown.err
-    assert run_command_line(app, ["-C", project, "validate"]) == ExitCode.OK
-    assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.CHANGES
-    assert run_command_line(app, ["-C", project, "apply", "--auto-approve"]) == ExitCode.OK
-    assert run_command_line(app, ["-C", project, "drift"]) == ExitCode.OK
+    run("-C", project, "validate", code=ExitCode.OK)
+    run("-C", project, "plan", "--detailed-exitcode", code=ExitCode.CHANGES)
+    run("-C", project, "apply", "--auto-approve", code=ExitCode.OK)
+    run("-C", project, "drift", code=ExitCode.OK)
 
 
-def test_a_real_workspace_plans_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_real_workspace_plans_empty(tmp_path: Path) -> None:
     """The first manifest of a workspace that exists wants nothing, and export adds to it."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
     sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
     project = str(tmp_path / "lms")
-    monkeypatch.setenv("LMSCONF_K", "sandbox")
+    key = {"LMSCONF_K": "sandbox"}
     try:
         with serve(sandbox) as server:
             options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
-            assert run_command_line(app, ["init", project, *options]) == ExitCode.OK
-            told = capsys.readouterr().err
+            told = run("init", project, *options, code=ExitCode.OK).err
             assert "export --into" in told
             assert f"\nBefore the first apply, once:\n  lmsconf -C {project} doctor --probe --user EMAIL" in told
             assert "lmsconf-probe-" in told.splitlines()[-1]
-            assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
-            assert run_command_line(app, ["-C", project, "export", "--into"]) == ExitCode.OK
-            assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
+            run("-C", project, "plan", "--detailed-exitcode", env=key, code=ExitCode.OK)
+            run("-C", project, "export", "--into", env=key, code=ExitCode.OK)
+            run("-C", project, "plan", "--detailed-exitcode", env=key, code=ExitCode.OK)
     finally:
         sandbox.close_workspace()
     assert not any(call.writes for call in sandbox.log)
@@ -93,7 +88,7 @@ def test_a_real_workspace_plans_empty(
 )
 def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: dict[str, str]) -> None:
     """`--ci` writes the same texts that examples/ci has, and pins this version of lmsconf for them."""
-    assert run_command_line(app, ["init", str(tmp_path), "--ci", ci]) == ExitCode.OK
+    run("init", str(tmp_path), "--ci", ci, code=ExitCode.OK)
     found = files(tmp_path)
     usual = {"lmsconf.yaml", "workspace.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
     assert set(found) == usual | set(written) | ({"requirements.txt"} if written else set())
@@ -116,46 +111,43 @@ def schema_of(path: Path) -> dict[str, object]:
 def test_editors_find_the_schemas(tmp_path: Path) -> None:
     """Each YAML file that init and export write is in order, and its first line names a schema in the project."""
     project = tmp_path / "a project"
-    assert run_command_line(app, ["init", str(project)]) == ExitCode.OK
-    assert run_command_line(app, ["-C", str(project), "validate"]) == ExitCode.OK
+    run("init", str(project), code=ExitCode.OK)
+    run("-C", str(project), "validate", code=ExitCode.OK)
     for folder in (project / "manifests" / "deep", tmp_path / "elsewhere"):
-        assert run_command_line(app, ["-C", str(project), "export", str(folder), "--into"]) == ExitCode.OK
+        run("-C", str(project), "export", str(folder), "--into", code=ExitCode.OK)
     written = [*(project / "manifests").rglob("*.yaml"), *(tmp_path / "elsewhere").iterdir()]
     assert len(written) > 4
     assert {str(schema_of(path)["title"]) for path in written} == {"A manifest of lmsconf"}
-    assert run_command_line(app, ["-C", str(project), "fmt", "--check"]) == ExitCode.OK
+    run("-C", str(project), "fmt", "--check", code=ExitCode.OK)
     assert "project" in str(schema_of(project / "lmsconf.yaml")["title"])
 
 
-def test_schemas_are_updated_and_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_schemas_are_updated_and_can_be_left_out(tmp_path: Path) -> None:
     """`init --schemas` writes those of this version into an existing project, and nothing else; export writes them
     only where they are missing."""
-    assert run_command_line(app, ["init", str(tmp_path), "--no-schemas"]) == ExitCode.OK
+    run("init", str(tmp_path), "--no-schemas", code=ExitCode.OK)
     before = files(tmp_path)
     assert "schemas/manifest.schema.json" not in before
     assert not before["lmsconf.yaml"].startswith("#")
-    assert run_command_line(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
+    run("init", str(tmp_path), "--schemas", code=ExitCode.OK)
     assert {name: text for name, text in files(tmp_path).items() if name not in SCHEMAS} == before
     old = tmp_path / SCHEMAS[0]
     whole = old.read_text()
     old.write_text("{}")
-    assert run_command_line(app, ["-C", str(tmp_path), "export", "--into"]) == ExitCode.OK
+    run("-C", str(tmp_path), "export", "--into", code=ExitCode.OK)
     assert old.read_text() == "{}"
-    capsys.readouterr()
-    assert run_command_line(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
+    assert run("init", str(tmp_path), "--schemas", code=ExitCode.OK).err == f"Wrote {old}\n"
     assert old.read_text() == whole
-    assert capsys.readouterr().err == f"Wrote {old}\n"
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
     """What is there stays byte for byte, and is told; manifests that are there get no first one beside them."""
     (tmp_path / "manifests").mkdir()
     mine = {".gitignore": "*.db\n", "requirements.txt": "x\n", "manifests/mine.yml": "groups: []\n"}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "workspace.yaml").symlink_to("elsewhere.yaml")
-    assert run_command_line(app, ["init", str(tmp_path), "--ci", "gitlab"]) == ExitCode.OK
-    shown = capsys.readouterr().err
+    shown = run("init", str(tmp_path), "--ci", "gitlab", code=ExitCode.OK).err
     assert f"{tmp_path / 'workspace.yaml'} already exists and is not changed.\n" in shown
     assert f"Add to it: lmsconf=={__version__}\n" in shown
     assert "Add to it: .lmsconf/ *.db-shm" in shown
@@ -166,12 +158,9 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @listed_cases("options", "reason")
-def test_wrong_answers_are_refused(
-    tmp_path: Path, options: Sequence[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_answers_are_refused(tmp_path: Path, options: Sequence[str], reason: str) -> None:
     """What could not be a project is said at once, and nothing is written. What may be a token is not repeated."""
-    assert run_command_line(app, ["init", str(tmp_path), *options]) == ExitCode.USAGE
-    shown = capsys.readouterr().err
+    shown = run("init", str(tmp_path), *options, code=ExitCode.USAGE).err
     assert reason in shown
     assert "eyJ" not in shown
     assert files(tmp_path) == {}
@@ -245,11 +234,10 @@ def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: E
     assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
 
 
-def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path) -> None:
     """Where one file cannot be written, those that were are taken away again; what was there before stays."""
     (tmp_path / ".github").write_text("mine", encoding="utf-8")
-    assert run_command_line(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
-    assert "Nothing was written" in capsys.readouterr().err
+    assert "Nothing was written" in run("init", str(tmp_path), "--ci", "github", code=ExitCode.ERROR).err
     assert files(tmp_path) == {".github": "mine"}
 
 
@@ -278,16 +266,14 @@ def at_a_terminal(answers: Sequence[str], *arguments: str, **variables: str) -> 
 
 
 @pytest.mark.parametrize("name", ["manifests", ".github", "schemas"])
-def test_no_file_is_written_through_a_link_out_of_the_folder(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_is_written_through_a_link_out_of_the_folder(name: str, tmp_path: Path) -> None:
     """A repository may bring a folder that is a symbolic link: it is an error, and nothing is written."""
     project, outside = tmp_path / "lms", tmp_path / "outside"
     project.mkdir()
     outside.mkdir()
     (project / name).symlink_to("../outside")
-    assert run_command_line(app, ["init", str(project), "--no-input", "--ci", "github"]) == ExitCode.ERROR
-    assert "its folder is a symbolic link out of the project" in capsys.readouterr().err
+    ran = run("init", str(project), "--no-input", "--ci", "github", code=ExitCode.ERROR)
+    assert "its folder is a symbolic link out of the project" in ran.err
     assert files(tmp_path) == {}
 
 
@@ -324,8 +310,7 @@ def test_only_yes_applies(project: Path, answer: str) -> None:
     # Above the plan, and above the question; the report stands below both.
     assert shown.count("Workspace sandbox (sandbox:workspace.db)") == 2
     assert ("declined: nothing was changed" in shown) is not agreed
-    left = lmsconf(project, "plan", "--detailed-exitcode")
-    assert left.code == (ExitCode.OK if agreed else ExitCode.CHANGES)
+    lmsconf(project, "plan", "--detailed-exitcode", code=ExitCode.OK if agreed else ExitCode.CHANGES)
 
 
 @pytest.mark.parametrize("streams", BLIND)

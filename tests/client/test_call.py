@@ -107,23 +107,21 @@ def test_a_planned_call_is_sent_as_it_stands() -> None:
         sender.send("DELETE", "/groups/g", operation="manual-groups.remove-member")
 
 
+ELSEWHERE = ("groups", "//evil.example/x", "/../users", "/a/..", "/a?b=c", "/a#b", "https://evil.example", "/a b", "/")
+
+
 @pytest.mark.parametrize(
-    "path", ["groups", "//evil.example/x", "/../users", "/a/..", "/a?b=c", "/a#b", "https://evil.example", "/a b", "/"]
+    ("method", "path", "reason"),
+    [
+        *(("GET", path, "not a path below") for path in ELSEWHERE),
+        *((word, "/groups", "not an HTTP method") for word in ("", "get", "GET /other HTTP/1.1\r\nX:", "GET\n", "GÉT")),
+    ],
 )
-def test_no_path_leads_elsewhere(path: str) -> None:
-    """What could reach another host, carry a query or step upwards is refused, also without an operation."""
+def test_no_request_leads_elsewhere(method: str, path: str, reason: str) -> None:
+    """What could reach another host, carry a query, step upwards or begin another line or request is refused."""
     network = Network(raw(200))
-    with pytest.raises(ValueError, match="not a path below"):
-        client(network=network).send("GET", path)
-    assert network.requests == []
-
-
-@pytest.mark.parametrize("method", ["", "get", "GET /other HTTP/1.1\r\nX:", "GET\n", "GÉT"])
-def test_a_method_is_one_word(method: str) -> None:
-    """What could begin another line, or another request, is refused."""
-    network = Network(raw(200))
-    with pytest.raises(ValueError, match="not an HTTP method"):
-        client(network=network).send(method, "/groups")
+    with pytest.raises(ValueError, match=reason):
+        client(network=network).send(method, path)
     assert network.requests == []
 
 

@@ -1,7 +1,5 @@
 """Which declaration speaks of which live thing, where the flows of whole plans do not look closely."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -242,6 +242,3 @@ def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
     """It may be anything, the field's own id among it, so it is an error that names the field."""
     with pytest.raises(InvalidResponse, match="to Dept h"):
         parse_answer("Dept", value)
-
-
-TEXT = "ask ada@acme.example or Bob@acme.example"

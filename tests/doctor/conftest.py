@@ -1,7 +1,5 @@
 """Opens clinics: a seeded service behind a port, named to the commands by the environment alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path

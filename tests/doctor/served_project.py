@@ -1,11 +1,10 @@
 """A workspace behind a loopback port with choices of its own, and a project that knows nothing of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -97,6 +96,13 @@ def _timeless(value: object) -> object:
     return value
 
 
+class Ended(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+
+
 @dataclass(slots=True)
 class ServedProject:
     """A project in a folder, and the service that its commands reach."""
@@ -110,18 +116,36 @@ class ServedProject:
     def project(self) -> str:
         return (self.folder / "lmsconf.yaml").read_text(encoding="utf-8")
 
-    def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit code and stdout of one command; stderr is in `err`."""
+    def declare(self, manifest: str, options: str = "") -> None:
+        """Writes the only manifest, and adds to the project file."""
+        (self.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+        self.configure(self.project + options)
+
+    def configure(self, project: str) -> None:
+        """Writes the project file."""
+        (self.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+
+    def run(self, *arguments: str, code: int | None = None) -> Ended:
+        """The exit code and stdout of one command; stderr is in `err`. code: what it has to exit with."""
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(["-C", str(self.folder), *arguments])
         out, self.err = self.capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return int(ended.value.code), out
+        assert code in (None, ended.value.code), f"{ended.value.code}\n{out}{self.err}"
+        return Ended(ended.value.code, out)
+
+    def told(self, *arguments: str, code: int) -> str:
+        """All that a command says, which has to exit with this code."""
+        return self.run(*arguments, code=code).out + self.err
+
+    def settles(self) -> None:
+        """An apply of the manifests at hand goes well, and leaves nothing to plan."""
+        self.run("apply", "--auto-approve", code=0)
+        self.run("plan", "--detailed-exitcode", code=0)
 
     def probe(self, *more: str) -> dict[str, tuple[str, object]]:
         """Key → verdict and value, as a probe without questions has them."""
-        code, out = self.run("doctor", "--probe", "--yes", "--format", "json", *more)
-        assert code == 0, out + self.err
+        out = self.run("doctor", "--probe", "--yes", "--format", "json", *more, code=0).out
         lessons = json.loads(out)["probe"]["lessons"]
         return {one["key"]: (one["verdict"], one["value"]) for one in lessons}

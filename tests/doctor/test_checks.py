@@ -1,7 +1,5 @@
 """`lmsconf doctor` without --probe: what it finds, that it only reads; dialect keys put into a project file."""
 
-from __future__ import annotations
-
 import base64
 import json
 import platform
@@ -30,8 +28,7 @@ NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 def checks(clinic: ServedProject, code: int = 0) -> dict[str, tuple[str, str]]:
     """Check → health and message."""
-    got, out = clinic.run("doctor", "--format", "json")
-    assert got == code, out + clinic.err
+    out = clinic.run("doctor", "--format", "json", code=code).out
     return {one["check"]: (one["health"], one["message"]) for one in json.loads(out)["checks"]}
 
 
@@ -52,11 +49,10 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
 
 def test_assumptions_say_where_they_come_from(clinic: ServedProject) -> None:
     """Each key that the manifests rely on is listed: as assumed, or as known, with the place of the project's word."""
-    (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{name: Coaches, members: []}]\n", encoding="utf-8")
+    clinic.declare("groups: [{name: Coaches, members: []}]\n")
     with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as file:
         file.write("dialect:\n  manual-groups.rename.name: newName\n  manual-groups.add.mode: add\n")
-    code, out = clinic.run("doctor")
-    assert code == 0
+    out = clinic.run("doctor", code=0).out
     assert "Known, because the project file states it, and relied on by the manifests: 2\n" in out
     assert "  manual-groups.add.mode: add (lmsconf.yaml:7:3)\n" in out
     assert "Before the first apply, try what is assumed: lmsconf doctor --probe" in out
@@ -76,8 +72,7 @@ def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None)
         {"paging.limit": most or 100},
         more={"people": people, "groups": [], "custom_fields": [], "smart_groups": [], "content_targets": []},
     )
-    code, out = clinic.run("doctor")
-    assert code == 0
+    out = clinic.run("doctor", code=0).out
     assert ("Set under `dialect:` paging.limit: 40" in out) is (most is not None)
     assert ("users.list: whole pages of 100" in out) is (rows == 100)
 
@@ -122,7 +117,7 @@ def test_an_unreachable_service(open_clinic: Open) -> None:
 
 def test_broken_manifests_are_said(clinic: ServedProject) -> None:
     """The workspace is looked at although the manifests have errors."""
-    (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{nam: Coaches}]\n", encoding="utf-8")
+    clinic.declare("groups: [{nam: Coaches}]\n")
     found = checks(clinic)
     assert found["manifests"][0] == "warning"
     assert found["connection"][0] == "ok"

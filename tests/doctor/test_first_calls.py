@@ -1,13 +1,10 @@
 """The first call that rests on an assumption is tried alone: a wrong guess costs nobody a membership or an answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from pathlib import Path
 
 import pytest
 import yaml
@@ -61,23 +58,21 @@ def lists(clinic: ServedProject) -> dict[str, set[str]]:
     return found
 
 
-def declare(clinic: ServedProject, manifest: str, options: str = "") -> None:
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
-    project = Path(clinic.folder / "lmsconf.yaml")
-    project.write_text(clinic.project + options, encoding="utf-8")
-
-
 @pytest.mark.parametrize("key", ["members", "managers"])
-@pytest.mark.parametrize("dialect", [{}, REPLACES])
+@pytest.mark.parametrize(
+    ("dialect", "options"), [({}, ""), (REPLACES, ""), (REPLACES, KEY)], ids=["adds", "replaces", "as the project says"]
+)
 def test_a_service_that_replaces_lists_costs_nobody_a_membership(
-    open_clinic: Open, key: str, dialect: dict[str, str]
+    open_clinic: Open, key: str, dialect: dict[str, str], options: str
 ) -> None:
-    """Until it is known what adding does, calls name everybody in a list, which is right in both cases."""
+    """Until the project says what adding does, calls name everybody in a list, which is right in both cases.
+
+    So do they where it says that the service replaces, and the next plan is empty.
+    """
     clinic = open_clinic(dialect, MORE)
     before = lists(clinic)
-    declare(clinic, DECLARED[key])
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    clinic.declare(DECLARED[key], options)
+    clinic.run("apply", "--auto-approve", code=0)
     assert all(people < lists(clinic)[name] for name, people in before.items() if name.endswith(key))
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
@@ -97,22 +92,9 @@ def test_people_who_are_in_the_list_may_be_refused(open_clinic: Open) -> None:
     """Then the new people are named alone, and the list is compared: the service adds, and the run goes on."""
     clinic = open_clinic({}, MORE, made=Strict)
     before = lists(clinic)
-    declare(clinic, DECLARED["members"])
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    clinic.declare(DECLARED["members"])
+    clinic.run("apply", "--auto-approve", code=0)
     assert all(people < lists(clinic)[name] for name, people in before.items() if name.endswith("members"))
-
-
-@pytest.mark.parametrize("key", ["members", "managers"])
-def test_with_the_value_set_the_next_run_converges(open_clinic: Open, key: str) -> None:
-    """Where the project says that the service replaces, calls name everybody, and the next plan is empty."""
-    clinic = open_clinic(REPLACES, MORE)
-    before = lists(clinic)
-    declare(clinic, DECLARED[key], KEY)
-    code, _ = clinic.run("apply", "--auto-approve")
-    assert code == 0, clinic.err
-    assert all(people < lists(clinic)[name] for name, people in before.items() if name.endswith(key))
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
 def test_smart_groups_are_tried_too(open_clinic: Open) -> None:
@@ -123,7 +105,7 @@ def test_smart_groups_are_tried_too(open_clinic: Open) -> None:
         "managers": ["p0@acme.example"],
     }
     clinic = open_clinic(REPLACES, {"smart_groups": [smart]})
-    declare(clinic, "smart_groups: [{name: Sales, managers: {include: [p1@acme.example]}}]")
+    clinic.declare("smart_groups: [{name: Sales, managers: {include: [p1@acme.example]}}]")
     assert clinic.run("apply", "--auto-approve")[0] == 0
     assert lists(clinic)["Sales managers"] == {"p0", "p1"}
 
@@ -134,9 +116,8 @@ def test_nothing_is_read_where_it_is_known_what_adding_does(open_clinic: Open) -
     for options in ("", "dialect: {manual-groups.add.mode: add}\n"):
         seen: list[str] = []
         clinic = open_clinic(more=MORE, on_log=lambda one, seen=seen: seen.append(one.path))
-        declare(clinic, DECLARED["members"], options)
-        code, _ = clinic.run("apply", "--auto-approve")
-        assert code == 0, clinic.err
+        clinic.declare(DECLARED["members"], options)
+        clinic.run("apply", "--auto-approve", code=0)
         requests.append(len([path for path in seen if path.endswith("/members")]))
     assert requests[0] > requests[1]
 
@@ -147,10 +128,9 @@ def test_the_probe_sees_with_two_people_what_adding_does(
 ) -> None:
     """A second person is added to the scratch group; the workspace is as before, and the value is written."""
     clinic = open_clinic(dialect, MORE)
-    declare(clinic, DECLARED["members"])
+    clinic.declare(DECLARED["members"])
     before = held(clinic.service)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
-    assert code == 0
+    out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example", code=0).out
     assert f"manual-groups.add.mode: {expected} (" in out
     assert held(clinic.service) == before
     assert ("manual-groups.add.mode: replace" in clinic.project) is (expected == "replace")
@@ -159,7 +139,7 @@ def test_the_probe_sees_with_two_people_what_adding_does(
 def test_the_probe_says_that_it_needs_a_second_person(open_clinic: Open) -> None:
     """With one person, what adding does to the others in a list cannot be seen."""
     clinic = open_clinic(more=MORE)
-    declare(clinic, DECLARED["members"])
+    clinic.declare(DECLARED["members"])
     _, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
     assert "  it needs a second person; pass --user EMAIL twice:\n    manual-groups.add.mode\n" in out
 
@@ -191,7 +171,7 @@ def declaring(
     open_clinic: Open, dialect: dict[str, str], manifest: str = MOVES, made: type[Sandbox] = Sandbox
 ) -> ServedProject:
     clinic = opened(open_clinic, dialect, made, PROJECT)
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    clinic.declare(manifest)
     return clinic
 
 
@@ -199,18 +179,15 @@ def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clini
     """The first call clears the person's other answers: they are given back, no other is sent, the key is named."""
     clinic = declaring(open_clinic, {f"{ANSWERS}.omitted": "clear"})
     before = answers(clinic.service)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert "that the call does not name, given back again" in told
     assert f"{ANSWERS}.omitted: clear" in told
     after = answers(clinic.service)
     changed = [email for email in before if after[email] != before[email]]
     assert len(changed) == 1
     assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + f"dialect: {{{ANSWERS}.omitted: clear}}\n", encoding="utf-8")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.configure(PROJECT + f"dialect: {{{ANSWERS}.omitted: clear}}\n")
+    clinic.settles()
     assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
 
 
@@ -236,9 +213,7 @@ def test_an_answer_that_cannot_be_sent_again_keeps_no_other_from_being_given_bac
     """Its choice is not there any more: it is left out, and the person's other answers are given back."""
     clinic = declaring(open_clinic, {f"{ANSWERS}.omitted": "clear"}, made=Retired)
     before = answers(clinic.service)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     after = answers(clinic.service)
     [changed] = [email for email in before if after[email] != before[email]]
     assert after[changed]["Desk"] == before[changed]["Desk"], told
@@ -269,9 +244,7 @@ def test_answers_that_are_sent_below_a_wrong_name_are_given_back_below_the_right
     dialect = {f"{ANSWERS}.wrapper": "answers", f"{ANSWERS}.omitted": "clear"}
     clinic = declaring(open_clinic, dialect, f"users: [{{email: {BO}, answers: {{Badge: '8'}}}}]", LooksElsewhere)
     before = answers(clinic.service)[BO]
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert {**answers(clinic.service)[BO], "Badge": "7"} == before, told
     assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
 
@@ -336,10 +309,9 @@ def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clini
     dialect |= {f"{ANSWERS}.omitted": "clear"}
     clinic = declaring(open_clinic, dialect, "users: [{email: bo.ek@acme.example, answers: {Badge: '8'}}]", Careless)
     known = f"dialect: {{{ANSWERS}.omitted: clear, {ANSWERS}.value: name}}\n"
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + known, encoding="utf-8")
+    clinic.configure(PROJECT + known)
     before = answers(clinic.service)[BO]
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=6).out
     assert answers(clinic.service)[BO] == {**before, "Badge": "8"}, out + clinic.err
     assert "cleared 1 answer that the plan does not change, given back again" in out
     assert f"{ANSWERS}.value-multi-select: name-list" in out
@@ -363,8 +335,7 @@ def test_a_refused_form_is_searched_for_on_one_person(
     """One person has the planned answers and no other is touched; the lines to paste let the next run converge."""
     clinic = declaring(open_clinic, dialect)
     before = answers(clinic.service)
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 5, out
+    out = clinic.run("apply", "--auto-approve", code=5).out
     paste = "\n".join(
         ["  Set in the project file, and apply again:", "    dialect:", *(f"      {one}" for one in lines)]
     )
@@ -374,9 +345,8 @@ def test_a_refused_form_is_searched_for_on_one_person(
     assert len(changed) == 1
     assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
     assert "1 failed, 0 blocked, 1 not attempted" in out
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + "dialect: {" + ", ".join(lines) + "}\n", encoding="utf-8")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.configure(PROJECT + "dialect: {" + ", ".join(lines) + "}\n")
+    clinic.settles()
 
 
 def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open) -> None:
@@ -384,7 +354,7 @@ def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open)
     requests: list[int] = []
     for options in ("", f"dialect: {{{', '.join(f'{key}: {value}' for key, value in _assumed().items())}}}\n"):
         clinic = declaring(open_clinic, {})
-        (clinic.folder / "lmsconf.yaml").write_text(PROJECT + options, encoding="utf-8")
+        clinic.configure(PROJECT + options)
         assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
         people = answers(clinic.service)
         assert [people[one]["Department"] for one in (BO, "anna.berg@acme.example")] == [["Engineering"]] * 2
@@ -397,7 +367,7 @@ def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
     clinic = declaring(open_clinic, {})
     asked: list[int] = []
     for manifest in (MOVES, MOVES.replace("Engineering", "Sales")):
-        (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+        clinic.declare(manifest)
         clinic.service.log.clear()
         assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
         asked.append(sum(one.operation == "users.get" for one in clinic.service.log))
@@ -411,15 +381,12 @@ def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic
         "{name: Coaches, members: {include: [p3@acme.example]}}",
     )
     clinic = declaring(open_clinic, REPLACES, f"groups: [{new}, {old}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert "    manual-groups.add.mode: replace\n" in told
     assert "manual-groups.add.batch: " not in told
     assert [one.operation for one in clinic.service.log].count("manual-groups.add-members") == 3
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.configure(PROJECT + KEY)
+    clinic.settles()
 
 
 class ListsLate(Sandbox):
@@ -444,9 +411,8 @@ class ListsLate(Sandbox):
 def test_a_group_that_is_still_listed_and_cannot_be_read_is_read_again(open_clinic: Open) -> None:
     """The verification waits until the listing shows the deletion."""
     clinic = declaring(open_clinic, REPLACES, "absent: {groups: [{name: Coaches}]}\n", ListsLate)
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + KEY, encoding="utf-8")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    clinic.configure(PROJECT + KEY)
+    clinic.run("apply", "--auto-approve", code=0)
 
 
 def _assumed() -> dict[str, str]:
@@ -474,8 +440,7 @@ class Deaf(Sandbox):
 def test_an_answer_without_effect_ends_the_run(open_clinic: Open, manifest: str, told: str, key: str) -> None:
     """The service accepts the call, and the person is as before: no other is touched, and the keys are named."""
     clinic = declaring(open_clinic, {}, manifest, Deaf)
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6
+    out = clinic.run("apply", "--auto-approve", code=6).out
     assert told in out + clinic.err
     assert f"{ANSWERS}.{key}" in out + clinic.err
     assert "1 failed, 0 blocked, 1 not attempted" in out
@@ -485,18 +450,13 @@ def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic:
     """Every form is tried on one person; the stop says that the service refuses, and with it the plan tells it."""
     clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    clinic.declare(CLEARS)
     before = answers(clinic.service)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert f"{ANSWERS}.clear-choice: refused" in told
     assert answers(clinic.service) == before
-    (clinic.folder / "lmsconf.yaml").write_text(
-        PROJECT + f"dialect: {{{ANSWERS}.clear-choice: refused}}\n", encoding="utf-8"
-    )
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 4, out + clinic.err
+    clinic.configure(PROJECT + f"dialect: {{{ANSWERS}.clear-choice: refused}}\n")
+    out = clinic.run("apply", "--auto-approve", code=4).out
     assert "cannot be cleared, because the service refuses it" in out + clinic.err
 
 
@@ -504,14 +464,11 @@ def test_an_answer_may_be_cleared_by_an_object_that_no_call_has_given(open_clini
     """Where answers are only cleared, the form in which they are given is searched for, too, and told."""
     dialect = {f"{ANSWERS}.value": "object-id", f"{ANSWERS}.clear-choice": "object"}
     clinic = declaring(open_clinic, dialect, CLEARS)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert all(f"    {key}: {value}\n" in told for key, value in dialect.items()), told
     lines = ", ".join(f"{key}: {value}" for key, value in dialect.items())
-    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}dialect: {{{lines}}}\n", encoding="utf-8")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.configure(f"{PROJECT}dialect: {{{lines}}}\n")
+    clinic.settles()
 
 
 def test_an_answer_that_no_form_clears_is_told_apart_from_others(open_clinic: Open) -> None:
@@ -523,10 +480,10 @@ def test_an_answer_that_no_form_clears_is_told_apart_from_others(open_clinic: Op
     people = [{"email": BO, "answers": {"Department": "Sales", "Badge": "7"}}, {"email": "anna.berg@acme.example"}]
     clinic = open_clinic({f"{ANSWERS}.clear-text": "refused"}, {"custom_fields": fields, "people": people})
     manifest = f"users: [{{email: {BO}, answers: {{Department: null, Badge: null}}}}]\n"
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    clinic.declare(manifest)
     told = ""
     for code in (5, 4):
-        (clinic.folder / "lmsconf.yaml").write_text(PROJECT + told, encoding="utf-8")
+        clinic.configure(PROJECT + told)
         assert clinic.run("apply", "--auto-approve")[0] == code, clinic.err
         told = f"dialect: {{{ANSWERS}.clear-text: refused}}\n"
         assert "omit\n" not in clinic.err
@@ -537,7 +494,7 @@ def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeyp
     """Where a search ends before every form was tried, it is not known that the service never clears."""
     clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    clinic.declare(CLEARS)
     monkeypatch.setattr(search_dialect, "_MOST", 2)
     code, out = clinic.run("apply", "--auto-approve")
     told = out + clinic.err
@@ -551,9 +508,7 @@ def test_the_values_of_all_stops_are_one_block_to_paste(open_clinic: Open) -> No
     dialect = {f"{ANSWERS}.wrapper": "answers", "manual-groups.add-members.userIds": "users"}
     people = "groups: [{name: Coaches, members: {include: [p0@acme.example]}}]\n"
     clinic = declaring(open_clinic, dialect, MOVES + people)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert told.count("sent once more with other values, it did what was planned") == 2
     block = (
         "the service differs in 2 points from what was assumed; nothing else was sent that rests on them "
@@ -567,7 +522,7 @@ def test_a_call_that_did_what_was_planned_in_the_end_is_not_in_flight(open_clini
     """Its journal counts what the report counts, nothing waits for it, and its history and undo have it as done."""
     clinic = open_clinic({"manual-groups.rename.name": "newName"}, MORE)
     before = lists(clinic)
-    declare(clinic, "groups: [{name: Mentors, previously: [Coaches]}, {name: Leads, previously: [Guides]}]\n")
+    clinic.declare("groups: [{name: Mentors, previously: [Coaches]}, {name: Leads, previously: [Guides]}]\n")
     code, out = clinic.run("apply", "--auto-approve")
     assert (code, "0 calls done, 1 failed, 0 blocked, 1 not attempted." in out) == (5, True), out + clinic.err
     [run] = read_runs(clinic.folder)
@@ -577,7 +532,7 @@ def test_a_call_that_did_what_was_planned_in_the_end_is_not_in_flight(open_clini
     assert ("in flight may have" in told, "Undo: " in told) == (False, True), told
     [renamed] = {name.partition(" ")[0] for name in lists(clinic).keys() - before.keys()}
     assert ": done" in clinic.run("history", f"group/{renamed}")[1]
-    declare(clinic, "groups: []\n", "dialect: {manual-groups.rename.name: newName}\n")
+    clinic.declare("groups: []\n", "dialect: {manual-groups.rename.name: newName}\n")
     assert clinic.run("plan", "--undo", "latest", "--out", str(clinic.folder / "undo.json"))[0] == 0, clinic.err
     assert clinic.run("apply", str(clinic.folder / "undo.json"))[0] == 0, clinic.err
     assert lists(clinic) == before
@@ -630,8 +585,7 @@ def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, 
         {}, {**MORE, "groups": [*MORE["groups"], {"name": "Empty"}], "smart_groups": [smart]}, made=Mixed
     )
     name = "Guides" if section == "groups" else "Sales"
-    declare(
-        clinic,
+    clinic.declare(
         f"""
 groups: [{{name: {"New" if runs == 1 else "Empty"}, members: [p2@acme.example, p3@acme.example]}}]
 ---
@@ -665,7 +619,7 @@ class MixedSmart(Mixed):
 def test_the_probe_sees_that_one_list_is_replaced(open_clinic: Open, made: type[Sandbox]) -> None:
     """It writes the value with which calls name everybody, which is right for the other lists too."""
     clinic = open_clinic({}, MORE, made=made)
-    declare(clinic, DECLARED["members"])
+    clinic.declare(DECLARED["members"])
     before = held(clinic.service)
     code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
     assert (code, "manual-groups.add.mode: replace (" in out) == (0, True), out
@@ -685,7 +639,7 @@ def test_a_start_that_the_service_sets_is_told_and_no_key_is_blamed(open_clinic:
     """The assignment stays, the other calls are sent, and the next run clears what nobody declared."""
     clinic = open_clinic({}, MORE, made=Opens)
     everyone = "{content: Fire safety, assign_to: [everyone]}"
-    declare(clinic, f"content_targets: [{everyone}, {{content: Fire safety, assign_to: [{{group: Coaches}}]}}]")
+    clinic.declare(f"content_targets: [{everyone}, {{content: Fire safety, assign_to: [{{group: Coaches}}]}}]")
     code, out = clinic.run("apply", "--auto-approve")
     said = out + clinic.err
     assert (code, said.count("(the service sets it by itself: declare a value, or apply again to clear it)")) == (
@@ -745,17 +699,16 @@ def test_a_second_assignment_is_deleted_and_told_with_its_key(
     service = clinic.service
     assert isinstance(service, Doubles)
     service.deletes = deletes
-    declare(
-        clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
+    clinic.declare(
+        "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
     )
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=6).out
     key = "content-targets.on-existing: recreate\n"
     assert f"    {key}" in out, out
     assert not service.twins
     assert mandatory(service) == {"EVERYONE": False, "g-1": is_mandatory}
-    declare(
-        clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
+    clinic.declare(
+        "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{group: Coaches}, everyone]}]"
     )
     with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as project:
         project.write(f"dialect: {{{key.strip()}}}\n")
@@ -785,8 +738,7 @@ def test_a_time_in_the_wrong_form_is_not_taken_for_seconds_that_are_too_many(ope
     ]
     dialect = {"content-targets.time-format": "epoch-ms", "content-targets.create.startTime": "start"}
     clinic = open_clinic(dialect, {**MORE, "content": contents, "content_targets": live}, made=TakesIso)
-    declare(
-        clinic,
+    clinic.declare(
         """
 content_targets:
   - {content: Fire safety, assign_to: [{group: Coaches, visible_from: "2026-12-05T00:00:00Z"}]}
@@ -813,12 +765,10 @@ def test_a_time_that_the_service_cuts_is_no_matter_of_names(open_clinic: Open) -
     clinic = open_clinic({"content-targets.time-format": "iso"}, {**MORE, **content}, made=Cuts)
     target = "assign_to: [{{group: Coaches, visible_from: '2026-12-05T10:30:00Z', visible_until: '{}'}}]"
     first = target.format("2027-06-30T09:59:59Z")
-    declare(clinic, f"content_targets: [{{content: Fire safety, {first}}}, {{content: GDPR basics, {first}}}]\n")
+    clinic.declare(f"content_targets: [{{content: Fire safety, {first}}}, {{content: GDPR basics, {first}}}]\n")
     for _ in range(2):
         clinic.service.log.clear()
-        code, out = clinic.run("apply", "--auto-approve")
-        told = out + clinic.err
-        assert code == 6, told
+        told = clinic.told("apply", "--auto-approve", code=6)
         assert "visible_from is" in told
         assert "the service cuts it to the hour: declare the time that it keeps" in told
         assert "Right for this service" not in told
@@ -856,7 +806,7 @@ def test_archived_people_stay_in_a_list_that_leaves_them_out(open_clinic: Open, 
     groups = [{"name": "Coaches", "members": [BO, "p1@acme.example", "p4@acme.example"], "managers": [BO]}]
     more = {"people": [*anna, *people], "groups": groups}
     clinic = open_clinic(REPLACES, more, made=made)
-    declare(clinic, "groups: [{name: Coaches, members: [bo.ek@acme.example, p2@acme.example]}]", KEY)
+    clinic.declare("groups: [{name: Coaches, members: [bo.ek@acme.example, p2@acme.example]}]", KEY)
     assert clinic.run("apply", "--auto-approve", "--allow", "removals=1")[0] == 0, clinic.err
     assert lists(clinic)["Coaches members"] == {"bo.ek", "p2", "p4"}
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
@@ -877,8 +827,7 @@ def test_an_answer_that_a_hidden_field_does_not_show_is_no_matter_of_names(open_
     department = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]}
     fields = [department, {"name": "Locker", "type": "TEXT", "hidden": True}]
     clinic = open_clinic({}, {"custom_fields": fields}, made=Secretive)
-    declare(
-        clinic,
+    clinic.declare(
         """
 users:
   - {email: bo.ek@acme.example, answers: {Locker: L1}}
@@ -916,12 +865,10 @@ def test_a_time_that_is_shown_as_a_local_one_is_not_written_in_another_form(open
     """The right window stays, whatever the name of its start, and the report says how the service shows it."""
     clinic = open_clinic({"content-targets.create.startTime": name}, MORE, made=ShowsLocalTimes)
     at = "2026-12-05T10:30:00Z"
-    declare(
-        clinic, f"content_targets: [{{content: Fire safety, assign_to: [{{group: Coaches, visible_from: '{at}'}}]}}]"
+    clinic.declare(
+        f"content_targets: [{{content: Fire safety, assign_to: [{{group: Coaches, visible_from: '{at}'}}]}}]"
     )
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == (6 if name == "startTime" else 5), told
+    told = clinic.told("apply", "--auto-approve", code=6 if name == "startTime" else 5)
     assert ("it is shown 60 minutes later, as a local time would be" in told) == (name == "startTime"), told
     assert "iso-local" not in told
     with clinic.service.store.read_transaction() as repository:
@@ -975,17 +922,14 @@ class Optional(Sandbox):
 def test_a_value_that_is_refused_is_no_reason_to_delete_an_assignment(open_clinic: Open) -> None:
     """What is live is accepted again, so the service does update assignments: no value is advised."""
     clinic = open_clinic({}, MORE, made=Optional)
-    declare(
-        clinic,
+    clinic.declare(
         """
 content_targets:
   - {content: GDPR basics, mandatory: true, assign_to: [everyone]}
   - {content: Fire safety, mandatory: true, assign_to: [{group: Guides}]}
 """,
     )
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert "1 call done, 1 failed" in told
     assert "on-existing: recreate" not in told
 
@@ -999,14 +943,12 @@ def test_an_assignment_that_cannot_be_created_again_is_put_back(open_clinic: Ope
         ]
     }
     clinic = open_clinic(dialect, {**MORE, **live}, made=Optional)
-    declare(clinic, "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [everyone]}]\n")
+    clinic.declare("content_targets: [{content: GDPR basics, mandatory: true, assign_to: [everyone]}]\n")
     known = {**dialect, _MANDATORY: "mandatory", "content-targets.everyone": "EVERYONE"}
     lines = ", ".join(f"{key}: {value}" for key, value in known.items())
-    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}guards: off\ndialect: {{{lines}}}\n", encoding="utf-8")
+    clinic.configure(f"{PROJECT}guards: off\ndialect: {{{lines}}}\n")
     before = held(clinic.service)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert "it is created again as it was, without the progress of people" in told
     assert held(clinic.service) == before
 
@@ -1042,7 +984,7 @@ _AND_OPTIONAL = _LONGER.replace("basics, mandatory: true", "basics, mandatory: f
 def passing_over(open_clinic: Open, names: Mapping[str, str], declared: str) -> tuple[ServedProject, PassesOver]:
     """A clinic with the assignments of `_LIVE`, whose service has these names and passes over others."""
     clinic = open_clinic(names, {**MORE, **yaml.safe_load(_LIVE)}, made=PassesOver)
-    declare(clinic, declared)
+    clinic.declare(declared)
     assert isinstance(clinic.service, PassesOver)
     return clinic, clinic.service
 
@@ -1062,17 +1004,15 @@ def test_a_value_that_the_service_gives_by_itself_confirms_no_name(open_clinic: 
     """`mandatory: false` shows under any name: the call that says `true` finds all names, and loses nothing."""
     clinic, service = passing_over(open_clinic, {_MANDATORY: "required", _START: "visibleFrom"}, declared)
     _, start, finish = of_fire_safety(clinic)
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=6).out
     found = f"    dialect:\n      {_MANDATORY}: required\n      {_START}: visibleFrom\n"
     assert found in out, out
     after = of_fire_safety(clinic)
     assert after[:2] == (1, start), out
     assert after[2] != finish
     assert service.sent <= 6
-    declare(clinic, declared, f"dialect: {{{_MANDATORY}: required, {_START}: visibleFrom}}\n")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.declare(declared, f"dialect: {{{_MANDATORY}: required, {_START}: visibleFrom}}\n")
+    clinic.settles()
 
 
 def test_what_is_empty_is_compared_once_and_again_where_it_tells(open_clinic: Open) -> None:
@@ -1082,9 +1022,8 @@ def test_what_is_empty_is_compared_once_and_again_where_it_tells(open_clinic: Op
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     [run] = read_runs(clinic.folder)
     assert _MANDATORY not in run.seen
-    declare(clinic, _AND_OPTIONAL)
-    code, out = clinic.run("apply", "--auto-approve")
-    assert (code, f"{_MANDATORY}: required" in out) == (6, True), out + clinic.err
+    clinic.declare(_AND_OPTIONAL)
+    assert f"{_MANDATORY}: required" in clinic.run("apply", "--auto-approve", code=6).out
     assert of_fire_safety(clinic)[0] == 1
     assert service.sent <= 6
 
@@ -1093,16 +1032,14 @@ def test_a_name_that_nobody_guesses_is_told_beside_those_that_were_found(open_cl
     """What was found keeps its part of the assignment, the rest is named, and few calls are sent."""
     clinic, service = passing_over(open_clinic, {_MANDATORY: "mustTake", _START: "visibleFrom"}, _AND_OPTIONAL)
     _, start, finish = of_fire_safety(clinic)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert f"      {_START}: visibleFrom\n" in told
     assert f"Check the dialect keys {_MANDATORY}" in told
     after = of_fire_safety(clinic)
     assert after[:2] == (0, start), told
     assert after[2] not in (None, finish), told
     assert service.sent < 30
-    declare(clinic, _AND_OPTIONAL, f"dialect: {{{_MANDATORY}: mustTake, {_START}: visibleFrom}}\n")
+    clinic.declare(_AND_OPTIONAL, f"dialect: {{{_MANDATORY}: mustTake, {_START}: visibleFrom}}\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert of_fire_safety(clinic)[:2] == (1, start)
 
@@ -1130,17 +1067,14 @@ class ShowsTargetsLate(PassesOver):
 def test_a_name_whose_effect_shows_late_is_not_taken_for_the_next_one(open_clinic: Open) -> None:
     """What shows late once in a run is waited for after each name that is tried."""
     clinic = open_clinic({_FINISH: "finishDate"}, MORE, made=ShowsTargetsLate)
-    declare(
-        clinic,
+    clinic.declare(
         """
 content_targets:
   - {content: GDPR basics, assign_to: [{group: Guides}]}
   - {content: Fire safety, visible_until: '2027-06-30T00:00:00Z', assign_to: [{group: Guides}]}
 """,
     )
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert f"    {_FINISH}: finishDate\n" in told
 
 
@@ -1159,8 +1093,7 @@ class ShowsListsLate(Sandbox):
 def test_the_list_of_a_new_group_may_not_be_readable_at_once(open_clinic: Open) -> None:
     """It is read again before anybody is added, as what was just made may not show yet."""
     clinic = open_clinic({}, MORE, made=ShowsListsLate)
-    declare(
-        clinic,
+    clinic.declare(
         """
 groups:
   - {name: Coaches, members: {include: [p1@acme.example]}}

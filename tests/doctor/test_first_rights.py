@@ -1,7 +1,5 @@
 """What a service does along with the manager right: told by the run that first sees it, and shown in the next plan."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,10 +45,10 @@ LISTS = {
 
 
 def declare(clinic: ServedProject, manifest: str, dialect: Mapping[str, str] | None = None) -> None:
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    clinic.declare(manifest)
     lines = "".join(f"  {key}: {value}\n" for key, value in (dialect or {}).items())
     options = f"guards: off\ndialect:\n{lines}" if lines else "guards: off\n"
-    (clinic.folder / "lmsconf.yaml").write_text(f"manifests: manifests\n{options}", encoding="utf-8")
+    clinic.configure(f"manifests: manifests\n{options}")
 
 
 def rights(clinic: ServedProject) -> set[str]:
@@ -75,15 +73,12 @@ def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode
     """The first call that names somebody without it: the person, the line to paste; what was given stays."""
     clinic = open_clinic({**GIVEN, "manual-groups.add.mode": mode}, PEOPLE)
     declare(clinic, LISTS[list])
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert f"the service gave the manager right to {BO} along" in told
     assert f"    {WHO}: given\n" in told
     assert rights(clinic) == {BO, DI, P0, P1}
     declare(clinic, LISTS[list], {WHO: "given", "manual-groups.add.mode": mode})
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.settles()
 
 
 @pytest.mark.parametrize("who", [[BO, CY], [BO, CY, P0]])
@@ -92,9 +87,7 @@ def test_a_wrong_name_of_a_new_list_is_not_taken_for_the_right(open_clinic: Open
     more = {"people": PEOPLE["people"], "groups": [{"name": "Coaches"}]}
     clinic = open_clinic({"manual-groups.add-managers.userIds": "managerIds"}, more)
     declare(clinic, f"groups: [{{name: Coaches, managers: {{include: [{', '.join(who)}]}}}}]")
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 5, told
+    told = clinic.told("apply", "--auto-approve", code=5)
     assert "    manual-groups.add-managers.userIds: managerIds\n" in told
     assert "with-right" not in told
     assert "Apply stopped. 1 of 1 API call did what was planned when sent once more with other values." in told
@@ -145,9 +138,7 @@ def test_groups_that_go_with_the_right_are_given_back(open_clinic: Open, more: d
     clinic = open_clinic({**LOSE, **more}, PEOPLE)
     before = managers(clinic)
     declare(clinic, TAKEN)
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
+    told = clinic.told("apply", "--auto-approve", code=6)
     assert (f"{P0} lost 3 groups (Coaches, Guides, Sales)" in told) or (f"{P1} lost 2 groups (Guides, Board)" in told)
     assert "given back, with the right" in told
     assert f"    {MANAGED}: lose\n" in told
@@ -256,18 +247,14 @@ def test_what_comes_along_with_a_right_is_told(open_clinic: Open) -> None:
     """An application that the service gives or takes with a right: a warning, unless the plan changes it, too."""
     clinic = open_clinic({}, PEOPLE, made=Generous)
     declare(clinic, f"users: [{{email: {BO}, manager: true}}, {{email: {CY}, manager: true}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=0).out
     assert out.count("user-access.make-manager also changed") == 1
     assert "and the plan does not show it: + analyse." in out
     declare(clinic, f"users: [{{email: {BO}, manager: false}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=0).out
     assert f"user/{BO}: user-access.make-manager also changed {BO}, and the plan does not show it: - analyse." in out
     declare(clinic, f"users: [{{email: {BO}, manager: true, applications: [analyse]}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
-    assert "the plan does not show it" not in out
+    assert "the plan does not show it" not in clinic.run("apply", "--auto-approve", code=0).out
 
 
 class Dateless(Sandbox):
@@ -286,8 +273,7 @@ def test_an_archive_date_that_goes_with_a_right_is_told(open_clinic: Open) -> No
     others: dict[str, object] = {"groups": [], "smart_groups": [], "content_targets": []}
     clinic = open_clinic({}, {"people": people, **others}, made=Dateless)
     declare(clinic, f"users: [{{email: {BO}, manager: true}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 0, out + clinic.err
+    out = clinic.run("apply", "--auto-approve", code=0).out
     assert f"also changed {BO}, and the plan does not show it: - custom_archive_date." in out
 
 
@@ -324,8 +310,7 @@ def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     declare(clinic, f"{group}users: [{{email: {CY}, archived: true}}, {{email: {BO}, language: sv}}]\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    code, out = clinic.run("plan", "--detailed-exitcode")
-    assert code == 0, out + clinic.err
+    out = clinic.run("plan", "--detailed-exitcode", code=0).out
     unlisted = f"{CY} is not listed, and the service may not list archived people"
     assert (unlisted in out) is (made is HidingAll)
     entry = f"users: [{{email: {CY}, archived: false}}]\n"
@@ -335,8 +320,7 @@ def test_who_is_archived_where_archived_people_are_not_listed_stays_declared(
         assert unlisted in clinic.err
         assert "pin it in the entry: `id: ID`" in clinic.err
         declare(clinic, group + entry.replace("archived", "id: u-5, archived"))
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    clinic.settles()
 
 
 class ShowsNothing(Hiding):
@@ -370,8 +354,7 @@ def test_who_is_archived_and_shown_nowhere_is_no_error(open_clinic: Open) -> Non
     clinic = open_clinic({}, PEOPLE, made=ShowsNobody)
     for _ in range(2):
         declare(clinic, f"users: [{{email: {CY}, archived: true}}, {{email: {BO}, language: sv}}]\n")
-        code, out = clinic.run("apply", "--auto-approve")
-        assert code == 0, out + clinic.err
+        out = clinic.run("apply", "--auto-approve", code=0).out
     assert f"{CY} is not listed, and the service may not list archived people" in clinic.err + out
 
 
@@ -387,13 +370,7 @@ def test_who_is_archived_and_not_shown_stays_declared(open_clinic: Open, made: t
     people = [*cast("list[object]", PEOPLE["people"]), {"email": "old@acme.example", "archived": True}]
     clinic = open_clinic({}, {**PEOPLE, "people": people}, made=made)
     declare(clinic, f"users: [{{email: old@acme.example, archived: true}}, {{email: {BO}, language: sv}}]\n")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
-
-
-def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> None:
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
-    (clinic.folder / "lmsconf.yaml").write_text(clinic.project + options, encoding="utf-8")
+    clinic.settles()
 
 
 @pytest.mark.sampled(day=24)
@@ -408,20 +385,19 @@ def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> 
 def test_the_run_names_the_person_and_the_right(open_clinic: Open, status: int, manifest: str, people: str) -> None:
     """With the line that it says pasted, the plan foretells it at the person's place, and nothing more is sent."""
     clinic = open_clinic(WITH_RIGHT, REFUSED_PEOPLE, made=type("Drawn", (Own,), {"status": status}))
-    refused_declare(clinic, manifest)
+    clinic.declare(manifest)
     code, out = clinic.run("apply", "--auto-approve")
     told = out + clinic.err
     assert code in (1, 5), told
     assert people in told
     assert "mo@acme.example h" not in told
     assert f"    {REFUSED_WHO}: with-right\n" in told
-    refused_declare(clinic, manifest, f"dialect:\n  {REFUSED_WHO}: with-right\n")
+    clinic.declare(manifest, f"dialect:\n  {REFUSED_WHO}: with-right\n")
     writes = sum(one.writes for one in clinic.service.log)
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 4
+    clinic.run("apply", "--auto-approve", code=4)
     assert "bo.ek@acme.example cannot be made manager, because the service requires the manager right" in clinic.err
     assert "Set `manager: true` for the person under `users:`" in clinic.err
     assert sum(one.writes for one in clinic.service.log) == writes
     rights = "".join(f"\n  - {{email: {one}@acme.example, manager: true}}" for one in ("bo.ek", "cy.dahl"))
-    refused_declare(clinic, f"{manifest}\nusers:{rights}\n")
+    clinic.declare(f"{manifest}\nusers:{rights}\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err

@@ -1,7 +1,5 @@
 """A probe that is killed, wherever it is: the next one finds and removes what was left, and all is as before."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal
@@ -136,9 +134,8 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
     assert moments.kept
     for name in moments.kept:
         moments.back_to(clinic.service, name)
-        (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
-        code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
-        assert code == 0, name + out + clinic.err
+        clinic.configure(project)
+        clinic.run("doctor", "--probe", "--yes", *SUBJECTS, code=0)
         assert held(clinic.service) == before, name
 
 
@@ -156,13 +153,12 @@ def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Ope
     asked = len(clinic.service.log)
     clinic.probe(*SUBJECTS)
     number = random.Random(f"{case} {moment}").randrange(1, len(clinic.service.log) - asked)  # noqa: S311  no secret
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    clinic.configure(project)
     words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.folder), "doctor", "--probe", "--yes", *SUBJECTS]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         killing.at(number, process)
     assert process.returncode == -signal.SIGKILL
-    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
-    assert code == 0, out + clinic.err
+    clinic.run("doctor", "--probe", "--yes", *SUBJECTS, code=0)
     assert held(clinic.service) == before
 
 
@@ -209,9 +205,8 @@ def test_what_somebody_changed_since_is_kept(open_clinic: Open, tmp_path: Path) 
     person = before["/users"][1]["userId"]
     ask(clinic, f"/users/{person}/update-metadata", {"metadata": {"unit": "B"}})
     ask(clinic, f"/users/{person}/update-custom-field-choice", {"f-1": "ch-2", "f-3": ""})
-    (clinic.folder / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
-    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
-    assert code == 0, out + clinic.err
+    clinic.configure(PROJECT)
+    clinic.run("doctor", "--probe", "--yes", *SUBJECTS, code=0)
     assert f"An earlier probe was killed. What it changed of {BO} is restored." in clinic.err
     after = held(clinic.service)[f"/users/{person}"]
     assert after["metadata"] == {"cost": "100", "unit": "B"}
@@ -232,8 +227,7 @@ def test_people_who_cannot_be_restored_stop_the_next_probe(open_clinic: Open, tm
     file.write_text(file.read_text().replace('"cost": "100"', '"cost": "100", "gone": "1"'))
     faults = Fault(operation="users.update-metadata", status=409, times=99)
     clinic.service._faults = FaultScript(faults)
-    code, _ = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
-    assert code == 1
+    clinic.run("doctor", "--probe", "--yes", *SUBJECTS, code=1)
     assert f"left by an earlier probe: the metadata of {BO}: not as before" in clinic.err
     assert f"Put it back by hand, then delete {file}." in " ".join(clinic.err.split())
     file.write_text("{}")
@@ -429,10 +423,9 @@ def stating_all(
     stated = {key: default.behaviour(key) for key in (*known.behaviours, *known.names)}
     options = "timezone: UTC\nguards: off\npeople: {create: true}\n"
     lines = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in stated.items())
-    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}{options}dialect:\n{lines}", encoding="utf-8")
-    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6, out + clinic.err
+    clinic.configure(f"{PROJECT}{options}dialect:\n{lines}")
+    clinic.declare(manifest)
+    out = clinic.run("apply", "--auto-approve", code=6).out
     return clinic, out
 
 

@@ -1,7 +1,5 @@
 """`lmsconf doctor --probe`: learns what differs on scratch objects, and leaves the workspace as it was."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -109,8 +107,7 @@ def test_how_many_a_call_may_carry(open_clinic: Open, most: int) -> None:
 
 def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     """What needs a person or a content is not learnt, with the option that would help; the rest is."""
-    code, out = clinic.run("doctor", "--probe", "--yes")
-    assert code == 0
+    out = clinic.run("doctor", "--probe", "--yes", code=0).out
     assert "  no person was named; pass --user EMAIL:\n    users.set-custom-archived-date.date\n" in out
     assert "  no content was named; pass --content NAME:\n    content-targets.create.mandatory\n" in out
     assert "  manual-groups.rename.name: name (confirmed" in out
@@ -177,8 +174,7 @@ def test_an_error_leaves_nothing_behind(open_clinic: Open, operation: str) -> No
 def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
     """A scratch group that stays is named with its id and the reason, and the exit code is 1."""
     clinic = open_clinic(faults=FaultScript(Fault(operation="manual-groups.delete", status=409, times=9)))
-    code, out = clinic.run("doctor", "--probe", "--yes")
-    assert code == 1
+    out = clinic.run("doctor", "--probe", "--yes", code=1).out
     assert "LEFT BEHIND: group/lmsconf-probe-" in out
     assert "answered 409" in out
     assert "lmsconf-probe-" in json.dumps(held(clinic.service))
@@ -189,7 +185,7 @@ def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
 def test_what_cannot_be_deleted_is_left_once(open_clinic: Open, kind: str, project: str) -> None:
     """Where something stays, no second one of its kind is made, by this probe or by the next."""
     clinic = open_clinic(faults=FaultScript(Fault(operation=f"{kind}.delete", status=409, times=ALWAYS)))
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    clinic.configure(project)
     for _ in range(2):
         code, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
     made = [one for one in clinic.service.log if (one.operation, one.status) == (f"{kind}.create", 200)]
@@ -213,8 +209,7 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
             "content_targets": [{"content": "Fire safety", "assign_to": [{"group": f"{old}group"}]}],
         }
     )
-    code, out = clinic.run("doctor", "--probe", "--yes", "--content", GDPR)
-    assert code == 0
+    out = clinic.run("doctor", "--probe", "--yes", "--content", GDPR, code=0).out
     assert out.count("An earlier probe had left ") == 3
     assert f"An earlier probe had left group/{old}group (g-2); it is deleted." in out
     # Before its group went, and though another content was named: not every service takes assignments away itself.
@@ -270,7 +265,7 @@ def test_what_was_learnt_is_told_though_the_file_cannot_be_edited(open_clinic: O
     """A layout that cannot be edited safely is left alone: the lines to paste are said, and the exit code is 1."""
     clinic = open_clinic({"manual-groups.rename.name": "newName"})
     project = '{workspaces: {production: {url: "https://lms.example/api"}}}\n'
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    clinic.configure(project)
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert (code, clinic.project) == (1, project)
     assert "manual-groups.rename.name: newName" in clinic.err
@@ -320,8 +315,7 @@ def test_who_can_manage_is_learnt_with_the_person(
     """Only somebody without the right tells whether it is asked for; where the person was refused, that may be why."""
     clinic = open_clinic(dialect)
     before = held(clinic.service)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", "--user", user)
-    assert code == 0, out
+    out = clinic.run("doctor", "--probe", "--yes", "--format", "json", "--user", user, code=0).out
     lessons = {one["key"]: one for one in json.loads(out)["probe"]["lessons"]}
     assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
     assert said in lessons[RIGHT]["reason"]
@@ -399,8 +393,7 @@ def test_what_a_service_does_not_show_is_not_learnt(
     """The lesson on it has its reason, the others are learnt, and all is as before."""
     clinic = open_clinic(made=made)
     before = held(clinic.service)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *BOTH)
-    assert code == 0, out + clinic.err
+    out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *BOTH, code=0).out
     lessons = {one["key"]: one for one in json.loads(out)["probe"]["lessons"]}
     assert (lessons[key]["verdict"], lessons[key]["reason"]) == ("unknown", reason)
     assert {lessons[one]["verdict"] for one in ("content-targets.on-existing", f"{ANSWER}.value")} == {"confirmed"}
@@ -508,7 +501,7 @@ def test_what_a_list_shows_late_is_not_credited_to_another_name(
     clock = VirtualClock()
     monkeypatch.setattr("lmsconf.doctor.probe_trials.time", SimpleNamespace(monotonic=clock.now, sleep=clock.sleep))
     clinic = open_clinic({}, made=type("Drawn", (LateList,), {"ending": ending, "clock": clock, "seen": {}}))
-    (clinic.folder / "lmsconf.yaml").write_text(f"{PROJECT}people: {{create: true}}\n", encoding="utf-8")
+    clinic.configure(f"{PROJECT}people: {{create: true}}\n")
 
     def emails() -> set[object]:
         with clinic.service.store.read_transaction() as repository:

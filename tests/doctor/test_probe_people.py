@@ -1,7 +1,5 @@
 """`lmsconf doctor --probe` where manifests declare people, and where a service takes answers in its own way."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -55,8 +53,8 @@ WHOLE = {
 
 def declaring(clinic: ServedProject, project: str = PROJECT) -> ServedProject:
     """The clinic with manifests that declare a person too."""
-    (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + PEOPLE, encoding="utf-8")
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    clinic.declare(MANIFEST + PEOPLE)
+    clinic.configure(project)
     return clinic
 
 
@@ -75,8 +73,7 @@ def assumed(clinic: ServedProject) -> set[str]:
 
 def reasons(clinic: ServedProject, *options: str) -> dict[str, str]:
     """Key → why a probe did not learn it."""
-    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *options)
-    assert code == 0, out + clinic.err
+    out = clinic.run("doctor", "--probe", "--yes", "--format", "json", *options, code=0).out
     lessons = json.loads(out)["probe"]["lessons"]
     return {one["key"]: one["reason"] for one in lessons if one["verdict"] == "unknown"}
 
@@ -186,8 +183,7 @@ def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: 
     """Whenever it is interrupted: no scratch account is left, and the person who was named is as before."""
     clinic = declaring(open_clinic(SECOND, more=WHOLE, on_log=_Interrupting(after)), project)
     before = held(clinic.service)
-    code, _ = clinic.run("doctor", "--probe", "--yes", *BOTH)
-    assert code == 130, clinic.err
+    clinic.run("doctor", "--probe", "--yes", *BOTH, code=130)
     assert held(clinic.service) == before
 
 
@@ -326,15 +322,14 @@ def answers(service: Sandbox) -> dict[str, dict[str, object]]:
 
 def opened(open_clinic: Open, dialect: Mapping[str, str], made: type[Sandbox], project: str) -> ServedProject:
     clinic = open_clinic(dialect, more=PROBE_ANSWERS_PEOPLE, made=made)
-    (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + DECLARED, encoding="utf-8")
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    clinic.declare(MANIFEST + DECLARED)
+    clinic.configure(project)
     return clinic
 
 
 def converges(clinic: ServedProject) -> None:
     """An apply of what is declared of people leaves an empty plan, and nobody's other answers are touched."""
-    code, out = clinic.run("apply", "--auto-approve", "--only", "user/*")
-    assert code == 0, out + clinic.err
+    clinic.run("apply", "--auto-approve", "--only", "user/*", code=0)
     assert clinic.run("plan", "--detailed-exitcode", "--only", "user/*")[0] == 0
     now = answers(clinic.service)
     assert {email: now[email] for email in AFTERWARDS} == AFTERWARDS
@@ -431,8 +426,7 @@ def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open)
     assert lessons[f"{ANSWERS}.clear-choice"] == ("found", "refused")
     assert held(clinic.service) == before
     calls = len([one for one in clinic.service.log if one.writes])
-    code, _ = clinic.run("apply", "--auto-approve", "--only", "user/*")
-    assert code == 4
+    clinic.run("apply", "--auto-approve", "--only", "user/*", code=4)
     told = 'error: user/anna.berg@acme.example: the answer to "Department" cannot be cleared'
     assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", clinic.err)
     assert len([one for one in clinic.service.log if one.writes]) == calls
@@ -462,8 +456,7 @@ def test_a_service_that_shows_changes_late_is_waited_for(open_clinic: Open, monk
     )
     names = {"manual-groups.rename.name": "groupName", "manual-groups.add-members.userIds": "memberIds"}
     clinic = opened(open_clinic, names, Slow, PROJECT)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
-    assert code == 0, out + clinic.err
+    out = clinic.run("doctor", "--probe", "--yes", "--user", BO, code=0).out
     told = (clinic.folder / "lmsconf.yaml").read_text(encoding="utf-8")
     assert all(f"{key}: {value}" in told for key, value in names.items()), out
 
@@ -479,8 +472,7 @@ class Hiding(Sandbox):
 def test_an_account_that_is_gone_may_be_forbidden(open_clinic: Open) -> None:
     """The credential was not refused: the probe goes on."""
     clinic = opened(open_clinic, {"users.create.lastName": "familyName"}, Hiding, CREATES)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
-    assert code == 0, out + clinic.err
+    clinic.run("doctor", "--probe", "--yes", "--user", BO, code=0)
     assert "users.create.lastName: familyName" in (clinic.folder / "lmsconf.yaml").read_text(encoding="utf-8")
 
 
@@ -499,7 +491,6 @@ def test_applications_that_come_with_a_right_are_taken_back(open_clinic: Open) -
     """And the report names them."""
     clinic = open_clinic({}, made=Generous)
     before = held(clinic.service)
-    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
-    assert code == 0, out + clinic.err
+    out = clinic.run("doctor", "--probe", "--yes", "--user", BO, code=0).out
     assert f"an application of {BO} was changed, and is restored" in out
     assert held(clinic.service) == before

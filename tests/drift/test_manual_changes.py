@@ -1,20 +1,18 @@
 """What is edited by hand, of every kind, is found as it is; and each line that is printed to keep it does so."""
 
-import io
 import json
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 from flow.project import Project
+from flow.shell import Ran, lmsconf
 from integrity.served_project import ServedProject
 from texts import listed_cases
 
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 
 from .conftest import MANIFESTS, OWNED, drift, only, states
@@ -255,53 +253,30 @@ DELETED: Final[Mapping[str, tuple[str, set[str]]]] = {
 }
 
 
-class Ran(NamedTuple):
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
-class Shell:
-    """A shell in some folder."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._patch = patch
-
-    def __call__(self, folder: Path, line: str) -> Ran:
-        """Runs one line of it."""
-        name, *words = shlex.split(line)
-        assert name == "lmsconf"
-        self._patch.chdir(folder)
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = run_command_line(app, words)
-        return Ran(code, out.getvalue(), err.getvalue())
-
-    def drift(self, folder: Path, options: str = "") -> list[dict[str, Any]]:
-        """What differs. Nothing may be without comparison."""
-        ran = self(folder, f"lmsconf drift --format json {options}")
-        assert ran.code in (0, 2), ran.err
-        findings: list[dict[str, Any]] = json.loads(ran.out)["findings"]
-        return findings
-
-    def keeps(self, folder: Path, finding: Mapping[str, Any], options: str = "") -> None:
-        """Pastes the line to keep what was found, in a copy of the project."""
-        copy = folder.parent / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy)
-        ran = self(copy, finding["hint"]["accept"])
-        assert ran.code == 0, (finding["hint"]["accept"], ran.err)
-        left = [one["address"] for one in self.drift(copy, options)]
-        assert finding["address"] not in left
+def pasted(folder: Path, line: str) -> Ran:
+    """Runs a line in a folder, as a shell does."""
+    name, *words = shlex.split(line)
+    assert name == "lmsconf"
+    return lmsconf(folder, *words)
 
 
-@pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
-    for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    return Shell(monkeypatch)
+def differences(folder: Path, options: str = "") -> list[dict[str, Any]]:
+    """What differs. Nothing may be without comparison."""
+    ran = pasted(folder, f"lmsconf drift --format json {options}")
+    assert ran.code in (0, 2), ran.err
+    findings: list[dict[str, Any]] = json.loads(ran.out)["findings"]
+    return findings
+
+
+def assert_kept(folder: Path, finding: Mapping[str, Any], options: str = "") -> None:
+    """Pastes the line to keep what was found, in a copy of the project."""
+    copy = folder.parent / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)
+    ran = pasted(copy, finding["hint"]["accept"])
+    assert ran.code == 0, (finding["hint"]["accept"], ran.err)
+    left = [one["address"] for one in differences(copy, options)]
+    assert finding["address"] not in left
 
 
 @pytest.fixture
@@ -315,7 +290,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", BY_HAND)
-def test_what_was_changed_by_hand_can_be_kept(project: Project, shell: Shell, name: str) -> None:
+def test_what_was_changed_by_hand_can_be_kept(project: Project, name: str) -> None:
     """Each line by itself does its work, also where the others have to go along."""
     others, differs = BY_HAND[name]
     text = QUICKSTART + PEOPLE
@@ -327,17 +302,17 @@ def test_what_was_changed_by_hand_can_be_kept(project: Project, shell: Shell, na
         applied(project, "absent: {smart_groups: [Remote starters Nordics]}")
     applied(project, text)
     project.write(QUICKSTART + PEOPLE)
-    keep_each(project, shell, differs)
+    keep_each(project, differs)
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", DELETED)
-def test_what_was_deleted_by_hand_can_stay_away(project: Project, shell: Shell, name: str) -> None:
+def test_what_was_deleted_by_hand_can_stay_away(project: Project, name: str) -> None:
     """The entry goes, and with it the entries that name it."""
     absent, differs = DELETED[name]
     applied(project, f"absent:\n  {absent}\n")
     project.write(QUICKSTART + PEOPLE)
-    keep_each(project, shell, differs)
+    keep_each(project, differs)
 
 
 def applied(project: Project, manifests: str) -> None:
@@ -345,37 +320,37 @@ def applied(project: Project, manifests: str) -> None:
     assert project.apply(manifests).exit == ExitCode.OK
 
 
-def keep_each(project: Project, shell: Shell, differs: set[str]) -> None:
-    findings = shell.drift(project.root)
+def keep_each(project: Project, differs: set[str]) -> None:
+    findings = differences(project.root)
     assert {one["address"] for one in findings} == differs
     for finding in findings:
-        shell.keeps(project.root, finding)
+        assert_kept(project.root, finding)
 
 
-def test_what_goes_along_is_told(project: Project, shell: Shell) -> None:
+def test_what_goes_along_is_told(project: Project) -> None:
     """Nobody asked for it by its address, so it is named beside the lines that changed."""
     applied(project, "absent: {groups: [Onboarding coaches]}")
     project.write(QUICKSTART)
-    ran = shell(project.root, f"lmsconf drift --accept '{COACHES}'")
+    ran = pasted(project.root, f"lmsconf drift --accept '{COACHES}'")
     assert ran.code == 0
     assert f"Also accepted (dependency): {HOME}{COACHES}\n" in ran.err
     assert "-      - {group: Onboarding coaches, mandatory: false}" in ran.out
-    again = shell(project.root, f"lmsconf drift --accept '{COACHES}'")
+    again = pasted(project.root, f"lmsconf drift --accept '{COACHES}'")
     assert "Accepted along" not in again.err
 
 
 @pytest.mark.slow
 @pytest.mark.sampled(gate=3)
-def test_every_sort_of_difference_of_a_company_can_be_kept(tmp_path: Path, shell: Shell) -> None:
+def test_every_sort_of_difference_of_a_company_can_be_kept(tmp_path: Path) -> None:
     """Of each sort that the example of 400 people has, the last by its address; with `--unmanaged`, of that, too."""
     root = tmp_path / "acme"
     shutil.copytree(EXAMPLES / "acme", root, ignore=shutil.ignore_patterns("*.db"))
     for options in ("", "--unmanaged"):
-        found = [one for one in shell.drift(root, options) if (one["state"] == "unmanaged") == bool(options)]
+        found = [one for one in differences(root, options) if (one["state"] == "unmanaged") == bool(options)]
         sorts = {sort_of(one): one for one in found if one["hint"]["accept"] is not None}
         assert len(sorts) > (2 if options else 10)
         for finding in sorts.values():
-            shell.keeps(root, finding, options)
+            assert_kept(root, finding, options)
 
 
 def sort_of(finding: Mapping[str, Any]) -> tuple[object, ...]:
@@ -383,15 +358,15 @@ def sort_of(finding: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.mark.sampled
-def test_what_cannot_be_edited_has_no_line(tmp_path: Path, shell: Shell) -> None:
+def test_what_cannot_be_edited_has_no_line(tmp_path: Path) -> None:
     """People of a CSV file, and one of the assignments that a line makes: the way back is all there is."""
     root = tmp_path / "acme"
     shutil.copytree(EXAMPLES / "acme", root, ignore=shutil.ignore_patterns("*.db"))
-    found = {one["address"]: one["hint"] for one in shell.drift(root)}
+    found = {one["address"]: one["hint"] for one in differences(root)}
     for address in ("group/Leadership SE", "content_target/Code of conduct -> everyone"):
         assert found[address]["accept"] is None
         assert found[address]["restore"] is not None
-        assert shell(root, f"lmsconf drift --accept '{address}'").code == 1
+        assert pasted(root, f"lmsconf drift --accept '{address}'").code == 1
 
 
 OWNED_GROUPS: Final = (
@@ -420,14 +395,14 @@ def lines_of(text: str) -> Iterator[str]:
     yield from (line.partition("to keep: ")[2] for line in text.splitlines() if "to keep: " in line)
 
 
-def test_a_line_is_pasted_as_it_stands(tmp_path: Path, project: Project, shell: Shell) -> None:
+def test_a_line_is_pasted_as_it_stands(tmp_path: Path, project: Project) -> None:
     """With quotes around it for the shell, and with the folder that lmsconf was told."""
     applied(project, "absent: {groups: [Onboarding coaches]}")
     project.write(QUICKSTART)
-    text = shell(tmp_path, "lmsconf -C project drift").out
+    text = pasted(tmp_path, "lmsconf -C project drift").out
     first, *_ = lines_of(text)
     assert first == f"lmsconf -C project drift --accept '{HOME}{COACHES}'"
-    assert shell(tmp_path, first).code == 0
-    (other,) = lines_of(shell(tmp_path, "lmsconf -C project drift").out)
-    assert shell(tmp_path, other).code == 0
-    assert shell(tmp_path, "lmsconf -C project drift").code == 0
+    assert pasted(tmp_path, first).code == 0
+    (other,) = lines_of(pasted(tmp_path, "lmsconf -C project drift").out)
+    assert pasted(tmp_path, other).code == 0
+    assert pasted(tmp_path, "lmsconf -C project drift").code == 0

@@ -1,7 +1,5 @@
 """`drift --accept` changes the lines that it must, and no other; what cannot be edited safely is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

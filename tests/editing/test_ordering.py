@@ -2,8 +2,6 @@
 
 # a manifest in one piece
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tests of a project in a folder run on the sandbox as lmsconf assumes the service, and sampled in a second dialect."""
 
-from __future__ import annotations
-
 import pytest
 from flow import project
 from flow.conftest import DIALECTS, SPOKEN

@@ -3,8 +3,6 @@
 Shares no code with lmsconf. Times are whole seconds since 1970; windows include both of their ends.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field

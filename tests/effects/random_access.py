@@ -4,8 +4,6 @@ Also archive dates live and declared, swaps of names by pins, renamed fields, li
 or no values, and what ownership deletes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Four hundred of all kinds, and three hundred under each meaning of system condit
 groups have.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import Counter
@@ -26,7 +24,6 @@ from effects.evaluator import COUNTS, LONG_PAGES, Evaluated, Look, evaluate, exp
 from effects.random_access import NOW, Case, RandomCase
 from lmsconf.documents.reports import people_json
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.service import Sandbox
 
@@ -126,15 +123,10 @@ def assert_as_told(stage: SandboxProject, plan: Plan, read: set[str]) -> None:
     """Apply the plan, and compare what it told with what the workspace shows."""
     before = seen(stage)
     report = stage.apply(plan)
-    assert_applied(report)
+    assert (report.exit, report.converged) == (ExitCode.OK, True), report
     after = seen(stage)
     stage.sandbox.close_workspace()
     assert not differences(document_of(plan), plan, evaluate(before, after, NOW, read), before, after)
-
-
-def assert_applied(report: ApplyReport) -> None:
-    """All of the plan was done."""
-    assert (report.exit, report.converged) == (ExitCode.OK, True), report
 
 
 def differences(document: Mapping[str, Any], plan: Plan, found: Evaluated, before: Look, after: Look) -> list[str]:

@@ -1,7 +1,5 @@
 """No way round the guard by people within one plan: whatever takes content away, stops until that number is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

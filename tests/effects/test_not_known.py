@@ -1,7 +1,5 @@
 """What the service does not tell is not known: null in JSON, `not known` in text, and a guard that stops."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What a plan does to people stands first in every view of it; names stand only in the file of `--people`."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat
@@ -48,8 +46,7 @@ def plain(text: str) -> str:
 
 
 def shown(folder: Path, format: str, *options: str) -> str:
-    ran = lmsconf(folder, "plan", "--format", format, *options)
-    assert ran.code == ExitCode.OK
+    ran = lmsconf(folder, "plan", "--format", format, *options, code=ExitCode.OK)
     return plain(ran.out)
 
 
@@ -144,8 +141,7 @@ def test_a_saved_plan_that_is_stopped_says_who_loses_what(tmp_path: Path) -> Non
     ):
         file = str(tmp_path / "plan.json")
         assert lmsconf(tmp_path, "plan", "--out", file, *options).code == ExitCode.OK
-        ran = lmsconf(tmp_path, "apply", file)
-        assert ran.code == ExitCode.BLOCKED
+        ran = lmsconf(tmp_path, "apply", file, code=ExitCode.BLOCKED)
         assert f"\n  {why}\n" in ran.err
         assert allow in ran.err
 
@@ -352,8 +348,7 @@ def test_a_plan_names_only_whom_its_changes_name(project: Project, format: str, 
 @pytest.mark.parametrize("format", VIEWS)
 def test_a_masked_plan_names_nobody(project: Project, format: str) -> None:
     """People that the changes name are left out too."""
-    ran = lmsconf(project.root, "--mask-people", "plan", "--format", format)
-    assert ran.code == 0, ran
+    ran = lmsconf(project.root, "--mask-people", "plan", "--format", format, code=0)
     assert not NOBODY.search(_everything(ran))
 
 

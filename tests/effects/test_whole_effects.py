@@ -1,7 +1,5 @@
 """What a plan does to people where the service tells odd things of them: every row, group and reason."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -26,8 +26,7 @@ def project(tmp_path: Path) -> Project:
 
 def test_an_export_reads_as_a_person_would_have_written_it(project: Project) -> None:
     """Names, e-mails, dates; only what is not the default; what cannot be said stands in a comment and is told."""
-    ran = lmsconf(project.root, "export")
-    assert ran.code == 0
+    ran = lmsconf(project.root, "export", code=0)
     golden = Path(__file__).parent / "exported.yaml"
     files = sorted((project.root / "manifests").iterdir())
     assert "\n".join(f"## {path.name}\n{path.read_text()}" for path in files) == golden.read_text()
@@ -93,8 +92,7 @@ def test_an_assignment_to_an_archived_person_is_exported_where_the_project_owns_
     """Elsewhere it is left out with the reason, since each plan would report the archived person."""
     seed = SEED + "  - {content: Old intro, assign_to: [{user: bo.ek@acme.example}, {user: cy.dahl@acme.example}]}\n"
     it = Project(tmp_path, seed, OPTIONS + owned)
-    ran = lmsconf(it.root, "export", "--kind", "content_targets")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(it.root, "export", "--kind", "content_targets", code=0)
     written = yaml.safe_load((it.root / "manifests" / "content_targets.yaml").read_text())["content_targets"]
     [intro] = [entry for entry in written if entry["content"] == "Old intro"]
     assert [one["user"].partition(".")[0] for one in intro["assign_to"] if "user" in one] == exported
@@ -107,8 +105,7 @@ def test_a_content_with_an_assignment_that_cannot_be_declared_is_left_out_where_
     """A project that owns all assignments of declared content declares no other one of it; other contents it does."""
     it = Project(tmp_path, SEED, OPTIONS + "ownership: {content_targets: declared_content}\n")
     it.send("content-targets.create", None, {"contentId": "c-1", "targetId": "g-4"})
-    ran = lmsconf(it.root, "export", "--kind", "content_targets")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(it.root, "export", "--kind", "content_targets", code=0)
     written = yaml.safe_load((it.root / "manifests" / "content_targets.yaml").read_text())["content_targets"]
     assert [entry["content"] for entry in written] == ["Old intro"]
     assert "of the same content, an assignment that cannot be declared would be deleted" in ran.err
@@ -118,9 +115,7 @@ def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:
     """Unless somebody says --into, which adds what is not declared yet and touches nothing that is there."""
     said = "# ours\ngroups: [{name: Coaches, managers: []}]   # for now\n"
     project.write(said)
-    refused = lmsconf(project.root, "export")
-    assert refused.code == 1
-    assert "--into" in refused.err
+    assert "--into" in lmsconf(project.root, "export", code=1).err
     assert [path.name for path in (project.root / "manifests").iterdir()] == ["all.yaml"]
     before = lmsconf(project.root, "plan", "--format", "json").document
     assert lmsconf(project.root, "export", "--into", "--kind", "groups").code == 0
@@ -217,8 +212,7 @@ def test_assignments_to_people_unknown_to_a_redacted_snapshot_are_not_compared(p
         "absent:\n  content_targets:\n"
         "    - {content: GDPR basics, assign_to: [{user: bo.ek@acme.example}, {smart_group: Nordics}]}\n"
     )
-    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json", code=0)
     problems: Any = ran.document["problems"]
     assert sorted(one["address"] for one in problems if one["code"] == "snapshot/not-compared") == [
         "content_target/GDPR basics -> user/bo.ek@acme.example",
@@ -239,8 +233,7 @@ def test_a_plan_against_a_redacted_snapshot_compares_only_whom_it_knows(project:
     project.write("groups: [{name: Coaches, members: [bo.ek@acme.example]}]")
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     project.write("groups: [{name: Coaches, members: [bo.ek@acme.example, anna.berg@acme.example]}]")
-    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--no-effects")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--no-effects", code=0)
     changed = ran.out.partition("group/Coaches will be changed")[2]
     assert "+ bo.ek@acme.example\n          - unnamed person 2\n" in changed
     assert "warning: members: anna.berg@acme.example is not compared: " in changed
@@ -258,8 +251,7 @@ def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Pro
     (project.root / "lmsconf.yaml").write_text(
         'workspaces: {live: {url: "https://lms.example/api", token: {env: LMSCONF_NO_SUCH_TOKEN}}}\n'
     )
-    ran = lmsconf(project.root, "plan", "--snapshot", "old.json", "--format", "json")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(project.root, "plan", "--snapshot", "old.json", "--format", "json", code=0)
     codes = {problem["code"]: problem["severity"] for problem in ran.document["problems"]}
     assert codes["snapshot/age"] == "warning"
     assert codes["snapshot/incomplete"] == "warning"
@@ -272,9 +264,7 @@ SPOKEN = "users: [{email: bo.ek@acme.example, applications: [learn], language: s
 def test_a_snapshot_holds_what_the_manifests_say_of_people(project: Project) -> None:
     """Language and applications of those who are declared with them: offline, the plan is the same."""
     project.write(SPOKEN)
-    saved = lmsconf(project.root, "snapshot", "all.json")
-    assert saved.code == 0
-    assert "language" not in saved.err
+    assert "language" not in lmsconf(project.root, "snapshot", "all.json", code=0).err
     live = lmsconf(project.root, "plan", "--format", "json").document
     kept = lmsconf(project.root, "plan", "--snapshot", "all.json", "--format", "json").document
     assert kept["calls"] == live["calls"] != []
@@ -289,8 +279,7 @@ def test_a_snapshot_needs_no_manifests(project: Project, manifests: str | None) 
         (project.root / "manifests").rmdir()
     else:
         project.write(manifests)
-    ran = lmsconf(project.root, "snapshot", "all.json")
-    assert ran.code == 0
+    ran = lmsconf(project.root, "snapshot", "all.json", code=0)
     assert "the snapshot has no languages and applications of people" in ran.err
     assert (project.root / "all.json").exists()
 

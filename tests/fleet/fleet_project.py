@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flow.shell import Ran
 from msgspec.structs import replace
 from waiting import HANGS
 
@@ -62,11 +63,11 @@ class Fleet:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Run a command; return its exit code and what it wrote to stdout and stderr."""
-        code = run_command_line(app, ["-C", str(self.root), *arguments])
-        out, err = self._capsys.readouterr()
-        return code, out, err
+    def run(self, *arguments: str, code: int | None = None) -> Ran:
+        """Run a command; return its exit code and what it wrote to stdout and stderr. code: what it has to be."""
+        ran = Ran(run_command_line(app, ["-C", str(self.root), *arguments]), *self._capsys.readouterr())
+        assert code in (None, ran.code), ran
+        return ran
 
     def index(self, folder: str = "out", name: str = "index.json") -> dict[str, Any]:
         """Return an index that a command has written."""
@@ -75,8 +76,7 @@ class Fleet:
 
     def plan(self, *arguments: str) -> Mapping[str, Any]:
         """Save the plans of the fleet; return their index."""
-        code, _, err = self.run("fleet", "plan", "--out", str(self.root / "out"), "--processes", "1", *arguments)
-        assert code == 0, err
+        self.run("fleet", "plan", "--out", str(self.root / "out"), "--processes", "1", *arguments, code=0)
         return self.index()
 
 

@@ -46,15 +46,14 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     assert [(one["workspace"], one["exit"], one["summary"]["create"]) for one in index["workspaces"]] == [
         *(("alpha", 2, 2), ("beta", 2, 2), ("gamma", 2, 2)),
     ]
-    code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
-    assert code == 0
+    out = fleet.run("fleet", "show", str(fleet.root / "out"), code=0).out
     assert out.startswith(
         "3 workspaces: 3 with changes, 0 without.\n\n"
         "Effects on people in 3 workspaces: nobody's access to content changes.\n\n"
         "This change in 3 of 3 workspaces: alpha, beta, gamma\n"
     )
     assert "This change in 2 of 3 workspaces: alpha, beta\n\n  + group/Team eu will be created\n" in out
-    code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json")
+    out = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json").out
     document = json.loads(out)
     schema_validator("fleet").validate(document)
     assert [len(one["workspaces"]) for one in document["shared"]] == [3, 2, 1]
@@ -84,17 +83,15 @@ def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     """A canary that changed since its plan is stale: nothing else is applied, and each workspace says why."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
     fleet.plan()
-    code, _, _ = fleet.run("--workspace", "alpha", "api", "POST", "/groups", "--body", '{"name": "Team eu"}')
-    assert code == 0
+    fleet.run("--workspace", "alpha", "api", "POST", "/groups", "--body", '{"name": "Team eu"}', code=0)
     out = str(fleet.root / "out")
-    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1")
-    assert code == 3
+    text = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", code=3).out
     assert "Workspace alpha (sandbox:alpha.db): the plan does not fit any more" in text
     assert "2 workspaces: not attempted\n  beta, gamma\n" in text
     assert text.index("beta") > text.index("Workspace alpha")
     assert "not applied: 1 workspace of the wave ring=canary failed, and the limit is 0" in text
     assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 5, 5]
-    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--max-failures", "1")
+    fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--max-failures", "1")
     assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 0, 0]
 
 
@@ -103,8 +100,7 @@ def test_a_broken_workspace_does_not_hold_up_the_others(fleet: Fleet) -> None:
     """An unreachable service, a missing token and a guard are each the result of one workspace."""
     epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"
     fleet.write("lmsconf.yaml", f"workspaces: {{file: workspaces.csv, epsilon: {epsilon}}}\n")
-    code, out, _ = fleet.run("fleet", "plan", "--processes", "2")
-    assert code == 1
+    out = fleet.run("fleet", "plan", "--processes", "2", code=1).out
     assert "Workspace epsilon (https://lms.invalid): failed with errors\n" in out
     assert "the environment variable LMSCONF_NOT_SET is not set" in out
     assert "3 with changes, 0 without, 1 failed." in out
@@ -116,12 +112,10 @@ def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeyp
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv, token: {env: LMSCONF_ALL}}\n")
     fleet.write("workspaces.csv", "name,url,labels\na,https://a.invalid,region=x\nb,https://b.invalid,region=x\n")
     monkeypatch.setenv("LMSCONF_TOKEN", "t")
-    code, _, err = fleet.run("fleet", "plan")
-    assert code == 1
+    err = fleet.run("fleet", "plan", code=1).err
     assert "LMSCONF_ALL would send one token to 2 hosts, such as a.invalid and b.invalid" in err
     monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "a.invalid,b.invalid")
-    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
-    assert code == 1
+    out = fleet.run("fleet", "plan", "--processes", "1", code=1).out
     assert "2 workspaces: failed with errors\n  a, b\n" in out
     assert out.count("LMSCONF_ALL is not set") == 1
 
@@ -204,11 +198,9 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
         "workspaces: {file: workspaces.csv}\nfleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n",
     )
     fleet.write("manifests/a.yaml", 'absent: {groups: ["Team $(region)"]}\n')
-    code, _, err = fleet.run("fleet", "plan", "--out", str(fleet.root / "next"), "--processes", "1")
-    assert code == 0, err
+    fleet.run("fleet", "plan", "--out", str(fleet.root / "next"), "--processes", "1", code=0)
     arguments = ("fleet", "apply", str(fleet.root / "next"), "--auto-approve", "--processes", "1")
-    code, _, err = fleet.run(*arguments)
-    assert code == 4
+    err = fleet.run(*arguments, code=4).err
     assert "guard deletes of the fleet: in all 3 plans together, 3 deletes, and the limit is 2" in err
     assert not (fleet.root / "next" / "apply.json").exists()
     assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
@@ -224,8 +216,7 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
 )
 def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
     """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
-    code, _, err = fleet.run("fleet", "plan", *arguments)
-    assert code == 64
+    err = fleet.run("fleet", "plan", *arguments, code=64).err
     assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)
 
 
@@ -241,8 +232,7 @@ def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
 )
 def test_a_selector_without_workspaces_has_a_way_out(fleet: Fleet, selector: str, hint: str) -> None:
     """The nearest label, or what is not supported of kubectl's selectors."""
-    code, _, err = fleet.run("fleet", "plan", "--select", selector)
-    assert (code, hint in err) == (64, True), err
+    assert hint in fleet.run("fleet", "plan", "--select", selector, code=64).err
 
 
 @pytest.mark.sampled
@@ -252,8 +242,7 @@ def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
     index = fleet.index()
     index["workspaces"][0]["file"] = "../lmsconf.yaml"
     (fleet.root / "out" / "index.json").write_text(json.dumps(index))
-    code, _, err = fleet.run("fleet", "show", str(fleet.root / "out"))
-    assert code == 1
+    err = fleet.run("fleet", "show", str(fleet.root / "out"), code=1).err
     assert "names a file that is not of this fleet" in err
 
 
@@ -312,8 +301,7 @@ def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) 
     assert (code, out) == (0, "3 workspaces: the tests of 0 pass, 3 without tests.\n")
     test = "{name: has people, audience: {group: Team eu}, size: {min: 1}, only_in: [alpha]}"
     fleet.write("manifests/t.yaml", f"tests:\n  - {test}\n")
-    code, out, _ = fleet.run("fleet", "test", "--processes", "1")
-    assert code == 1
+    out = fleet.run("fleet", "test", "--processes", "1", code=1).out
     assert out.startswith("3 workspaces: the tests of 0 pass, 2 without tests, 1 failed.\n")
     assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
 
@@ -365,15 +353,12 @@ def test_changes_come_before_long_lists_of_workspaces() -> None:
 )
 def test_a_scheduler_elsewhere_needs_tls(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
     """A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so."""
-    code, _, err = fleet.run("fleet", "plan", "--engine", "dask", *options)
-    assert code == 64
-    assert message in err
+    assert message in fleet.run("fleet", "plan", "--engine", "dask", *options, code=64).err
 
 
 def test_options_of_dask_need_the_engine(fleet: Fleet) -> None:
     """`--scheduler` alone would otherwise run everything on this machine without a word."""
-    code, _, err = fleet.run("fleet", "plan", "--scheduler", "tls://dask.example:8786")
-    assert code == 64
+    err = fleet.run("fleet", "plan", "--scheduler", "tls://dask.example:8786", code=64).err
     assert "Add --engine dask" in err
 
 
@@ -381,6 +366,5 @@ def test_the_extra_is_named_where_it_is_missing(fleet: Fleet, monkeypatch: pytes
     """Dask is no dependency of lmsconf: the message says how to install it."""
     monkeypatch.setitem(sys.modules, "dask", None)
     monkeypatch.setitem(sys.modules, "dask.config", None)
-    code, _, err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "tls://dask.example:8786")
-    assert code == 1
+    err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "tls://dask.example:8786", code=1).err
     assert "pip install 'lmsconf[dask]'" in err

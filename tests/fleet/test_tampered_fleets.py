@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from fleet.fleet_project import PROJECT, TABLE, Fleet
+from flow.shell import Ran
 from json_schemas import schema_validator
 
 from lmsconf.support.files import LARGEST
@@ -17,12 +18,11 @@ from lmsconf.support.files import LARGEST
 KEY = "k" * 32
 
 
-def apply(fleet: Fleet, *arguments: str, folder: str = "out") -> tuple[int, str]:
-    """Apply the plans in a folder; return the exit code, and stdout with stderr."""
-    code, out, err = fleet.run(
-        "fleet", "apply", str(fleet.root / folder), "--auto-approve", "--processes", "1", *arguments
-    )
-    return code, out + err
+def apply(fleet: Fleet, *arguments: str, folder: str = "out", code: int | None = None) -> tuple[int, str]:
+    """Apply the plans in a folder; return the exit code, and stdout with stderr. code: what it has to exit with."""
+    words = ("fleet", "apply", str(fleet.root / folder), "--auto-approve", "--processes", "1", *arguments)
+    ended, out, err = fleet.run(*words, code=code)
+    return ended, out + err
 
 
 @pytest.mark.sampled
@@ -44,8 +44,7 @@ def test_a_hostile_table_is_refused(fleet: Fleet, project: str, table: str, mess
     """Names that are no file's, paths out of the project, more rows than are read: nothing is begun."""
     fleet.write("lmsconf.yaml", f"workspaces: {{file: workspaces.csv}}\n{project}")
     fleet.write("workspaces.csv", table)
-    code, out, err = fleet.run("fleet", "plan", "--out", str(fleet.root / "out"), "--processes", "1")
-    assert code == 1
+    _, out, err = fleet.run("fleet", "plan", "--out", str(fleet.root / "out"), "--processes", "1", code=1)
     assert message in out + err
     assert "\x1b" not in out + err
     assert not (fleet.root / "out" / "a.plan.json").exists()
@@ -157,8 +156,7 @@ def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LMSCONF_T", "token")
     fleet.write("lmsconf.yaml", "workspaces: {a: {url: 'https://elsewhere.invalid', token: {env: LMSCONF_T}}}\n")
     fleet.write("manifests/a.yaml", "groups: [{name: A}]\n")
-    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
-    assert code == 1
+    out = fleet.run("fleet", "plan", "--processes", "1", code=1).out
     assert "elsewhere.invalid must not receive the token" in out
 
 
@@ -224,11 +222,10 @@ def shard(fleet: Fleet, part: str, folder: str, *arguments: str) -> int:
     return fleet.run("fleet", "plan", *options, *arguments)[0]
 
 
-def collect(fleet: Fleet, *folders: str) -> tuple[int, str, str]:
-    """Put folders together into the folder `all`."""
-    return fleet.run(
-        "fleet", "collect", *(str(fleet.root / name) for name in folders), "--out", str(fleet.root / "all")
-    )
+def collect(fleet: Fleet, *folders: str, code: int | None = None) -> Ran:
+    """Put folders together into the folder `all`. code: what that has to exit with."""
+    named = [str(fleet.root / name) for name in folders]
+    return fleet.run("fleet", "collect", *named, "--out", str(fleet.root / "all"), code=code)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -250,9 +247,7 @@ def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
     schema_validator("fleet").validate(index)
     _, out, _ = fleet.run("fleet", "show", str(fleet.root / "s5"))
     assert out == "0 workspaces of shard 5/5: 0 with changes, 0 without.\n"
-    code, out, err = collect(fleet, *names)
-    assert code == 0, err
-    assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
+    assert collect(fleet, *names, code=0).out.startswith("3 workspaces: 3 with changes, 0 without.\n")
     assert contents(fleet.root / "all") == contents(fleet.root / "out")
 
 
@@ -273,11 +268,9 @@ def test_a_missing_shard_is_not_overlooked(fleet: Fleet) -> None:
         ("a", "b", "other"): "the shards are parts of different selections of workspaces",
     }
     for folders, message in refused.items():
-        code, _, err = collect(fleet, *folders)
-        assert (code, message in err) == (1, True), (folders, err)
+        assert message in collect(fleet, *folders, code=1).err
         assert not (root / "all").exists()
-    code, _, err = fleet.run("fleet", "apply", str(root / "a"), "--auto-approve", "--processes", "1")
-    assert code == 1
+    err = fleet.run("fleet", "apply", str(root / "a"), "--auto-approve", "--processes", "1", code=1).err
     assert f"{root}/a has only shard 1/3" in err
     assert not (root / "a" / "apply.json").exists()
 
@@ -290,8 +283,7 @@ def test_a_shard_that_cannot_be_is_refused(fleet: Fleet) -> None:
     for number, of in ((1, 10**18), (0, 1), (2, 1), (-1, -1), (1, 10_000)):
         index["shard"] |= {"number": number, "of": of}
         (fleet.root / "a" / "index.json").write_text(json.dumps(index))
-        code, _, err = collect(fleet, "a")
-        assert (code, f"there is no shard {number}/{of}" in err) == (1, True), err
+        assert f"there is no shard {number}/{of}" in collect(fleet, "a", code=1).err
 
 
 @pytest.mark.sampled
@@ -320,11 +312,8 @@ def test_parts_by_labels_can_be_put_together(fleet: Fleet) -> None:
         arguments = ("--select", labels, "--out", str(fleet.root / folder), "--processes", "1")
         assert fleet.run("fleet", "plan", *arguments)[0] == 0
     assert shard(fleet, "3/3", "d") == 0
-    code, _, err = collect(fleet, "a", "c")
-    assert code == 1
-    assert "the workspace alpha is in two folders" in err
-    code, _, err = collect(fleet, "a", "d")
-    assert code == 1
+    assert "the workspace alpha is in two folders" in collect(fleet, "a", "c", code=1).err
+    err = collect(fleet, "a", "d", code=1).err
     assert f"{fleet.root}/a has all workspaces, and {fleet.root}/d has shard 3/3" in err
     code, out, _ = collect(fleet, "a", "b")
     assert (code, out.partition("\n")[0]) == (0, "3 workspaces: 3 with changes, 0 without.")
@@ -344,8 +333,7 @@ def test_a_failure_in_a_shard_is_a_failure_of_the_whole(fleet: Fleet) -> None:
 
 def document(fleet: Fleet, format: str, *arguments: str) -> Any:
     """The document for an engine."""
-    code, out, err = fleet.run("fleet", "matrix", "--format", format, *arguments)
-    assert code == 0, err
+    out = fleet.run("fleet", "matrix", "--format", format, *arguments, code=0).out
     return json.loads(out)
 
 

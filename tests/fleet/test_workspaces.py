@@ -11,8 +11,7 @@ from texts import listed_cases
 
 def explained(fleet: Fleet, workspace: str) -> dict[str, object]:
     """What a plan of a workspace creates: address → form."""
-    code, out, err = fleet.run("--workspace", workspace, "plan", "--format", "json")
-    assert code == 0, err
+    out = fleet.run("--workspace", workspace, "plan", "--format", "json", code=0).out
     return {change["address"]: change["after"] for change in json.loads(out)["changes"]}
 
 
@@ -47,8 +46,7 @@ def test_a_problem_of_an_overlay_has_its_own_place(fleet: Fleet) -> None:
     fleet.write("lmsconf.yaml", 'workspaces: {x: {url: "sandbox:", manifests: [a, b]}}\n')
     fleet.write("a/a.yaml", "custom_fields:\n  - name: Department\n    type: CHOICE\n    choices: [Sales]\n")
     fleet.write("b/b.yaml", "custom_fields:\n  - name: Department\n    choices: [Sales, 5]\n    hiden: true\n")
-    code, _, err = fleet.run("validate")
-    assert code == 1
+    err = fleet.run("validate", code=1).err
     assert "b/b.yaml:3:22" in err
     assert "b/b.yaml:4:5" in err
     assert "a/a.yaml" not in err
@@ -67,9 +65,7 @@ def test_the_last_overlay_holds_and_each_set_may_be_replaced(fleet: Fleet) -> No
         )
     assert explained(fleet, "x") == {"custom_field/F": {"name": "F", "type": "TEXT", "hidden": True}}
     fleet.write("c/g.yaml", "custom_fields: [{name: F, type: TEXT}]\n")
-    code, _, err = fleet.run("validate")
-    assert code == 1
-    assert "custom_field/F: declared twice" in err
+    assert "custom_field/F: declared twice" in fleet.run("validate", code=1).err
 
 
 @listed_cases("project", "table", "message")
@@ -78,18 +74,14 @@ def test_mistakes_have_their_place(fleet: Fleet, project: str | None, table: str
     if project is not None:
         fleet.write("lmsconf.yaml", project)
     fleet.write("workspaces.csv", table)
-    code, _, err = fleet.run("validate", "--workspace", "x")
-    assert code == 1
-    assert message in err
+    assert message in fleet.run("validate", "--workspace", "x", code=1).err
 
 
 def test_a_token_pattern_names_a_variable_for_each_workspace(fleet: Fleet) -> None:
     """`$(workspace)` in the token's pattern is the name of the row."""
     fleet.write("lmsconf.yaml", 'workspaces: {file: workspaces.csv, token: {env: "LMSCONF_$(region)_$(workspace)"}}\n')
     fleet.write("workspaces.csv", "name,url,labels\nx,https://lms.invalid,region=eu\n")
-    code, _, err = fleet.run("plan")
-    assert code == 1
-    assert "LMSCONF_eu_x is not set" in err
+    assert "LMSCONF_eu_x is not set" in fleet.run("plan", code=1).err
 
 
 def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_path: Path) -> None:
@@ -101,8 +93,7 @@ def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_pat
     (base / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
     fleet.write("lmsconf.yaml", project.replace("ring: one", "ring: two"))
     fleet.write("manifests/a.yaml", "groups: [{name: A}]\n")
-    code, _, err = fleet.run("plan", "--base", str(base))
-    assert code == 1
+    err = fleet.run("plan", "--base", str(base), code=1).err
     assert "trust/token" in err
     assert "LMSCONF_two" in err
 
@@ -113,8 +104,7 @@ def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: st
     labels = project if project.startswith("labels") else "vars: {}"
     rest = "" if project == labels else f"{project}\n"
     fleet.write("lmsconf.yaml", f'workspaces: {{x: {{url: "sandbox:", {labels}}}}}\n{rest}')
-    code, _, err = fleet.run("fleet", "plan")
-    assert (code, message in err) == (1, True), err
+    assert message in fleet.run("fleet", "plan", code=1).err
 
 
 # `lmsconf fleet plan --base`: what a branch may not change before somebody has reviewed it.
@@ -137,8 +127,7 @@ def branch(fleet: Fleet) -> Fleet:
 def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
     """The others are planned; the workspace is planned once --trust-project names its url."""
     branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
-    code, out, _ = branch.run("fleet", "plan", "--base", "HEAD", "--processes", "1")
-    assert code == 1
+    out = branch.run("fleet", "plan", "--base", "HEAD", "--processes", "1", code=1).out
     assert "3 workspaces: 2 with changes, 0 without, 1 failed.\n\nWorkspace beta (sandbox:other.db): failed" in out
     assert "workspaces.beta: the url is sandbox:other.db, and in HEAD sandbox:beta.db [trust/url]" in out
     assert not (branch.root / "other.db").exists()
@@ -151,8 +140,7 @@ def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
 def test_a_new_workspace_is_a_difference(branch: Fleet) -> None:
     """A workspace that the base does not have gets no request either."""
     branch.write("workspaces.csv", f"{TABLE}delta,sandbox:delta.db,region=eu\n")
-    code, out, _ = branch.run("fleet", "plan", "--base", "HEAD", "--select", "workspace=delta")
-    assert code == 1
+    out = branch.run("fleet", "plan", "--base", "HEAD", "--select", "workspace=delta", code=1).out
     assert "workspaces.delta: the url is sandbox:delta.db, and in HEAD not set [trust/url]" in out
 
 
@@ -162,8 +150,7 @@ def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:
     branch.write("manifests/a.yaml", f"{BASE}  - {{name: Mentors, members: []}}\n")
     branch.write("lmsconf.yaml", f"{PROJECT}guards: off\n")
     index = branch.plan("--base", "HEAD", "--select", "workspace=alpha")
-    code, out, _ = branch.run("--workspace", "alpha", "plan", "--base", "HEAD", "--format", "json")
-    assert code == 0
+    out = branch.run("--workspace", "alpha", "plan", "--base", "HEAD", "--format", "json", code=0).out
     assert index["workspaces"][0]["digest"] == json.loads(out)["digest"]
     _, shown, _ = branch.run("show", str(branch.root / "out" / "alpha.plan.json"))
     assert "from this change" in shown
@@ -182,14 +169,11 @@ def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:
 )
 def test_options_that_do_not_go_together(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
     """They are refused before any workspace is read."""
-    code, _, err = fleet.run("fleet", "plan", *options)
-    assert code == 64
-    assert message in err
+    assert message in fleet.run("fleet", "plan", *options, code=64).err
 
 
 @pytest.mark.sampled
 def test_a_base_that_does_not_exist_is_an_error_of_every_workspace(fleet: Fleet) -> None:
     """It is told once, and no workspace counts as unchanged."""
-    code, out, _ = fleet.run("fleet", "plan", "--base", "nowhere", "--processes", "1")
-    assert code == 64
+    out = fleet.run("fleet", "plan", "--base", "nowhere", "--processes", "1", code=64).out
     assert "3 workspaces: failed with errors\n  alpha, beta, gamma\n  error: --base nowhere: there is no such" in out

@@ -33,10 +33,11 @@ def lmsconf(
     env: Mapping[str, str] | None = None,
     answer: str | None = None,
     streams: Collection[str] = ("stdin", "stdout", "stderr"),
+    code: int | None = None,
 ) -> Ran:
     """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds.
 
-    streams: those that are replaced; the others stay as they are, such as a terminal.
+    streams: those that are replaced; the others stay as they are, such as a terminal. code: what it has to exit with.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
     with ExitStack() as replaced:
@@ -49,8 +50,15 @@ def lmsconf(
         }
         for name in streams:
             replaced.enter_context(replacements[name])
-        code = run_command_line(app, arguments)
-    return Ran(int(code), _text(out), _text(err))
+        ended = run_command_line(app, arguments)
+    ran = Ran(int(ended), _text(out), _text(err))
+    assert code in (None, ran.code), ran
+    return ran
+
+
+def run(*arguments: str, env: Mapping[str, str] | None = None, code: int | None = None) -> Ran:
+    """Runs one command in the folder at hand: where `-C` says which project is meant, or none is."""
+    return lmsconf(Path.cwd(), *arguments, env=env, code=code)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What would stop an apply, and the settings that let more pass than the default, are seen at once in every format."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,8 +71,7 @@ def test_what_stops_an_apply_is_seen(
     assert ("Correct the manifests, or allow exactly this:" in footer) is (allow is not None)
     if allow is not None:
         assert all(f"--allow {allow}" in seen for seen in (footer, comment, page))
-    ran = lmsconf(tmp_path, "apply", "--auto-approve")
-    assert ran.code == ExitCode.BLOCKED
+    ran = lmsconf(tmp_path, "apply", "--auto-approve", code=ExitCode.BLOCKED)
     assert why in ran.err
     assert "Apply would stop here" not in ran.err, "it stops, and the error after the plan says why"
 
@@ -306,8 +306,7 @@ def test_answers_are_counted_by_person(it: Project, manifests: str, people: int)
 def test_apply_stops_before_answers_are_lost(it: Project) -> None:
     """Exit 4 and nothing sent, until exactly that many people are allowed to lose answers."""
     it.write("absent: {custom_fields: [Badge]}")
-    ran = lmsconf(it.root, "apply", "--auto-approve")
-    assert ran.code == ExitCode.BLOCKED
+    ran = lmsconf(it.root, "apply", "--auto-approve", code=ExitCode.BLOCKED)
     assert "the answers of 2 people, and the limit is 0" in ran.err
     assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == ExitCode.BLOCKED
     assert "Badge" in it.fields()
@@ -315,57 +314,47 @@ def test_apply_stops_before_answers_are_lost(it: Project) -> None:
     assert "Badge" not in it.fields()
 
 
-def unlisted(people: list[dict[str, object]]) -> None:
+def answers_as(answers: Callable[[dict[str, Any]], object]) -> Edit:
+    """Everybody's answers are listed in another shape."""
+
+    def edit(people: list[dict[str, Any]]) -> None:
+        for one in people:
+            one["customFields"] = answers(one["customFields"])
+
+    return edit
+
+
+ELSEWHERE = "and without the answers that could not be read"
+ANOTHER_FIELD, OTHER_CHOICES = "the field comes back with another id", "deleted choices come back with other ids"
+
+
+def unlisted(people: list[dict[str, Any]]) -> None:
     for one in people:
         del one["customFields"]
-
-
-def renamed(people: list[dict[str, object]]) -> None:
-    for one in people:
-        one["customFields"] = {f"field {key}": value for key, value in dict(one["customFields"]).items()}  # type: ignore[call-overload]  # a map
-
-
-def opaque(people: list[dict[str, object]]) -> None:
-    for one in people:
-        one["customFields"] = {key: {"blob": 1} for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
-
-
-def elsewhere(people: list[dict[str, object]]) -> None:
-    for one in people:
-        one["customFields"] = "see elsewhere"
-
-
-def rechosen(people: list[dict[str, object]]) -> None:
-    for one in people:
-        one["customFields"] = {key: ["Rust"] for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("edit", "manifests", "total", "way_back"),
     [
-        (unlisted, DELETES, None, "the field comes back with another id, and the answers were not read"),
-        (renamed, DELETES, None, "the field comes back with another id, and the answers were not read"),
+        (unlisted, DELETES, None, f"{ANOTHER_FIELD}, and the answers were not read"),
         (
-            elsewhere,
+            answers_as(lambda said: {f"field {key}": value for key, value in said.items()}),
             DELETES,
             None,
-            "the field comes back with another id, and without the answers that could not be read",
+            f"{ANOTHER_FIELD}, and the answers were not read",
         ),
+        (answers_as(lambda said: "see elsewhere"), DELETES, None, f"{ANOTHER_FIELD}, {ELSEWHERE}"),
+        (answers_as(lambda said: {key: {"blob": 1} for key in said}), DROPS, None, f"{OTHER_CHOICES}, {ELSEWHERE}"),
+        (answers_as(lambda said: {key: ["Rust"] for key in said}), DROPS, None, f"{OTHER_CHOICES}, {ELSEWHERE}"),
         (
-            opaque,
-            DROPS,
-            None,
-            "deleted choices come back with other ids, and without the answers that could not be read",
+            answers_as(lambda said: {key: {"blob": 1} for key in said}),
+            DELETES,
+            2,
+            f"{ANOTHER_FIELD}, and with people's answers",
         ),
-        (
-            rechosen,
-            DROPS,
-            None,
-            "deleted choices come back with other ids, and without the answers that could not be read",
-        ),
-        (opaque, DELETES, 2, "the field comes back with another id, and with people's answers"),
     ],
+    ids=["unlisted", "renamed", "elsewhere", "opaque", "another choice", "opaque of a field that goes"],
 )
 def test_what_cannot_be_read_is_not_nobody(
     it: Project, edit: Edit, manifests: str, total: int | None, way_back: str

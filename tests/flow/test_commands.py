@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 from json_schemas import schema_validator
@@ -18,7 +19,6 @@ from texts import text_of
 from waiting import HANGS, HeldResponse, nobody_waits
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli import app, run_command_line
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
@@ -26,7 +26,7 @@ from lmsconf.workspace.connection import fill_if_empty
 
 from . import project as projects
 from .project import Project
-from .shell import lmsconf
+from .shell import Ran, lmsconf
 
 SEED = text_of(__file__, "commands_seed.yaml")
 TOKEN = "s3cret-" + "token"
@@ -50,37 +50,26 @@ def test_plan_apply_plan(project: Project) -> None:
     """Plan exits 0, or 2 with --detailed-exitcode; after an apply there are no changes, and 0 either way."""
     assert lmsconf(project.root, "plan").code == 0
     assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 2
-    applied = lmsconf(project.root, "apply", "--auto-approve")
-    assert applied.code == 0, applied.err
-    assert "Apply complete!" in applied.out
-    after = lmsconf(project.root, "plan", "--detailed-exitcode")
-    assert after.code == 0
+    assert "Apply complete!" in lmsconf(project.root, "apply", "--auto-approve", code=0).out
+    after = lmsconf(project.root, "plan", "--detailed-exitcode", code=0)
     assert "No changes. The workspace matches the manifests." in after.out
 
 
 def test_documents_fit_their_schemas(project: Project) -> None:
     """With --format json stdout holds exactly one document, which its schema describes."""
-    cases = [
-        (["plan", "--format", "json"], "plan"),
-        (["apply", "--auto-approve", "--format", "json"], "apply"),
-        (["validate", "--format", "json"], "problems"),
-    ]
-    for arguments, name in cases:
-        document = lmsconf(project.root, *arguments).document
-        schema_validator(name).validate(document)
+    for command, name in (("plan", "plan"), ("apply --auto-approve", "apply"), ("validate", "problems")):
+        document = checked(lmsconf(project.root, *command.split(), "--format", "json"))
         assert document["format"] == f"lmsconf.{name}/1"
 
 
 def test_a_plan_file_is_consent(project: Project) -> None:
     """It is applied without asking, and does exactly what was reviewed; applied twice it is stale."""
-    saved = lmsconf(project.root, "plan", "--out", "plan.json")
-    assert saved.code == 0
+    saved = lmsconf(project.root, "plan", "--out", "plan.json", code=0)
     assert (project.root / "plan.json").stat().st_mode & 0o777 == 0o600
     shown = lmsconf(project.root, "show", "plan.json")
     assert shown.out == saved.out
     (project.root / "manifests" / "all.yaml").unlink()
-    applied = lmsconf(project.root, "apply", "plan.json", "--format", "json")
-    assert applied.code == 0, applied.err
+    applied = lmsconf(project.root, "apply", "plan.json", "--format", "json", code=0)
     planned = json.loads((project.root / "plan.json").read_text())
     assert applied.document["digest"] == planned["digest"]
     outcomes = applied.document["outcomes"]
@@ -123,8 +112,7 @@ def test_on_a_terminal_only_yes_is_yes(project: Project, answer: str, code: int)
 )
 def test_a_guard_that_does_not_exist_is_answered_with_those_that_do(project: Project, allowed: str, hint: str) -> None:
     """The nearest name, or all of them where none is near."""
-    ran = lmsconf(project.root, "apply", "--allow", allowed)
-    assert (ran.code, hint in ran.err) == (64, True), ran.err
+    assert hint in lmsconf(project.root, "apply", "--allow", allowed, code=64).err
 
 
 @pytest.fixture
@@ -148,8 +136,7 @@ def test_a_refused_token_is_7(project: Project, server: Server) -> None:
 def test_nobody_there_is_8(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port where nobody listens is exit 8, soon."""
     nobody_waits(monkeypatch)
-    ran = lmsconf(project.root, "plan", env={"LMSCONF_URL": "http://127.0.0.1:9", "LMSCONF_TOKEN": "x"})
-    assert ran.code == 8
+    lmsconf(project.root, "plan", env={"LMSCONF_URL": "http://127.0.0.1:9", "LMSCONF_TOKEN": "x"}, code=8)
 
 
 def test_only_a_part(project: Project) -> None:
@@ -193,14 +180,9 @@ def test_a_snapshot_plans_offline(project: Project) -> None:
 
 def test_a_name_that_is_left_out_cannot_be_built_on(project: Project) -> None:
     """--additive renames nothing, so what names a resource by its new name is an error that says what to do first."""
-    project.write(
-        """
-groups: [{name: Mentors, previously: [Coaches]}]
-content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
-"""
-    )
-    ran = lmsconf(project.root, "plan", "--additive")
-    assert ran.code == 1
+    assignment = "content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]"
+    project.write("groups: [{name: Mentors, previously: [Coaches]}]\n" + assignment)
+    ran = lmsconf(project.root, "plan", "--additive", code=1)
     assert "First run: lmsconf apply --only group/Mentors" in ran.err
 
 
@@ -210,8 +192,7 @@ def test_a_choice_that_keeps_its_name_cannot_be_built_on(project: Project) -> No
     lmsconf(project.root, "apply", "--auto-approve")
     renamed = "custom_fields: [{name: Region, choices: [{name: Up North, previously: [North]}, South]}]\n"
     project.write(renamed + "smart_groups: [{name: Northerners, conditions: [{field: Region, choices: [Up North]}]}]")
-    ran = lmsconf(project.root, "plan", "--additive")
-    assert ran.code == 1
+    ran = lmsconf(project.root, "plan", "--additive", code=1)
     assert 'choice "Up North" of custom_field/Region' in ran.err
     assert "First run: lmsconf apply --only custom_field/Region" in ran.err
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
@@ -241,26 +222,16 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
 """
 
 
-class CommandResult(NamedTuple):
-    """What a command came to, in this process."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, object]:
-        """The one document on stdout, which its schema describes."""
-        found = json.loads(self.out)
-        name = found["format"].removeprefix("lmsconf.").removesuffix("/1")
-        schema_validator(name).validate(found)
-        assert isinstance(found, dict)
-        return found
+def checked(ran: Ran) -> dict[str, Any]:
+    """The one document on stdout, which its schema describes."""
+    found = ran.document
+    schema_validator(str(found["format"]).removeprefix("lmsconf.").removesuffix("/1")).validate(found)
+    return found
 
 
 IN_USE = "dialect: {custom-fields.in-use: condition}\n"
 """A service that may refuse a change of the field, so that there is a warning."""
-Command = Callable[..., CommandResult]
+Command = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -272,21 +243,12 @@ def it(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def command(it: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(it: Project, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command of that project, with no terminal, from another folder."""
     elsewhere = it.root / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
-
-    def ran(*arguments: str) -> CommandResult:
-        capsys.readouterr()
-        code = run_command_line(app, ["-C", "..", *arguments])
-        out, err = capsys.readouterr()
-        return CommandResult(code, out, err)
-
-    return ran
+    return partial(lmsconf, elsewhere, "-C", "..")
 
 
 def canonical_sum(value: object) -> str:
@@ -332,7 +294,7 @@ def test_a_saved_plan_keeps_the_places_of_its_problems(it: Project, command: Com
 
 def test_paths_are_of_the_project(it: Project, command: Command) -> None:
     """Wherever a command runs, documents name manifests from the project's folder, and files go where one is."""
-    plan = command("plan", "--out", "plan.json", "--format", "json").document
+    plan = checked(command("plan", "--out", "plan.json", "--format", "json"))
     assert plan["manifests"]["files"] == ["manifests/all.yaml"]
     assert Path("plan.json").is_file()
     assert not (it.root / "plan.json").exists()
@@ -360,20 +322,16 @@ def test_paths_are_of_the_project(it: Project, command: Command) -> None:
 )
 def test_every_error_is_one_document(command: Command, arguments: list[str], code: int) -> None:
     """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr."""
-    said = command(*arguments, "--format", "json")
-    assert said.code == code
-    assert said.document["format"] == ("lmsconf.apply/1" if "--expect-digest" in arguments else "lmsconf.problems/1")
+    said = command(*arguments, "--format", "json", code=code)
+    assert checked(said)["format"] == ("lmsconf.apply/1" if "--expect-digest" in arguments else "lmsconf.problems/1")
     assert "error: " in said.err
 
 
 def test_a_run_that_is_stopped_is_reported(command: Command) -> None:
     """A guard, a stale plan or another digest: no call is attempted, and the report says so with the exit code."""
-    said = command("apply", "--auto-approve", "--expect-digest", "0", "--format", "json")
-    outcomes = said.document["outcomes"]
-    assert isinstance(outcomes, list)
-    assert outcomes
-    assert {one["status"] for one in outcomes} == {"not_attempted"}
-    assert said.document["exit"] == said.code == 3
+    report = checked(command("apply", "--auto-approve", "--expect-digest", "0", "--format", "json", code=3))
+    assert {one["status"] for one in report["outcomes"]} == {"not_attempted"}
+    assert report["exit"] == 3
 
 
 def test_output_to_a_file(command: Command) -> None:
@@ -402,14 +360,11 @@ def test_a_plan_that_is_judged_again_keeps_its_digest(it: Project, command: Comm
     assert command("apply", "plan.json", "--expect-digest", "0").code == 3
 
 
-def test_a_plan_is_for_its_workspace(it: Project, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_for_its_workspace(it: Project, command: Command) -> None:
     """A plan file that was made for another workspace is exit 3, also when it is empty."""
     it.write("groups: [{name: Big}]")
     command("plan", "--out", "plan.json")
-    monkeypatch.setenv("LMSCONF_URL", "sandbox:")
-    monkeypatch.setenv("LMSCONF_TOKEN", "x")
-    said = command("apply", "plan.json")
-    assert said.code == 3
+    said = command("apply", "plan.json", env={"LMSCONF_URL": "sandbox:", "LMSCONF_TOKEN": "x"}, code=3)
     assert "made for workspace sandbox" in said.err
 
 
@@ -420,13 +375,10 @@ def test_an_expired_plan_is_not_applied_and_still_shown(it: Project, command: Co
     file = Path("plan.json")
     plan = loads(file.read_text(encoding="utf-8"))
     file.write_text(dumps(replace(plan, expires_at="2026-03-01T08:00:00Z")), encoding="utf-8")
-    ran = command("apply", "plan.json")
-    assert ran.code == 3
-    assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
+    assert "the plan expired at 2026-03-01T08:00:00Z" in command("apply", "plan.json", code=3).err
     assert command("show", "plan.json").code == 0
     file.write_text(dumps(replace(plan, expires_at="2999-01-01T00:00:00Z")), encoding="utf-8")
-    ran = command("apply", "plan.json")
-    assert (ran.code, "1 call done" in ran.out) == (0, True), ran.out
+    assert "1 call done" in command("apply", "plan.json", code=0).out
 
 
 @pytest.mark.parametrize("options", [(), ("--verify", "touched")], ids=["other manifests", "touched"])
@@ -438,8 +390,7 @@ def test_a_saved_plan_without_changes_may_leave_nothing_to_read_back(
     command("plan", "--out", "plan.json")
     if not options:
         it.write("groups: [{name: New}]")
-    ran = command("apply", "plan.json", *options)
-    assert ran.code == 0, ran.err
+    ran = command("apply", "plan.json", *options, code=0)
     assert "Nothing was sent, and the workspace was not read back." in ran.out
     assert "match" not in ran.out
 
@@ -455,9 +406,8 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
         said = _cut(it, server, held, number)
         log = [call for call in sandbox.log if call.writes]
     assert said.code == code
-    report = said.document
+    report = checked(said)
     summary = report["summary"]
-    assert isinstance(summary, dict)
     assert summary["done"] == len(log)
     assert summary["done"] + summary["not_attempted"] == 60
     assert 0 < summary["done"] < 60
@@ -467,7 +417,7 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
     assert report["exit"] == code
 
 
-def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> CommandResult:
+def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> Ran:
     """Starts an apply and ends it with a signal before the first thing that it wrote is answered."""
     running = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", "apply", "--auto-approve", "--format", "json", "--parallelism", "1"],
@@ -480,4 +430,4 @@ def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> Comman
     with held:
         running.send_signal(number)
     out, err = running.communicate(timeout=HANGS)
-    return CommandResult(running.returncode, out, err)
+    return Ran(running.returncode, out, err)

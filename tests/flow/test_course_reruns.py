@@ -253,8 +253,7 @@ def test_a_plan_does_not_fit_once_the_new_assignment_is_deleted(tmp_path: Path) 
         "content-targets.delete",
         body={"targetId": new["targetId"], "targetType": new["targetType"], "contentId": NEW},
     )
-    ran = lmsconf(tmp_path, "apply", "plan.json")
-    assert ran.code == ExitCode.STALE
+    ran = lmsconf(tmp_path, "apply", "plan.json", code=ExitCode.STALE)
     assert "content_target/GDPR 2026 -> group/Sales, which replaces it, does not exist" in ran.err + ran.out
     assert "g-sales" in [one["targetId"] for one in targets(it, OLD)]
 
@@ -362,16 +361,14 @@ def test_drift_shows_it_and_accepts_nothing(tmp_path: Path) -> None:
     it = made(tmp_path)
     it.settled(REMOVE)
     it.send("content-targets.create", body={"contentId": OLD, "targetId": "g-sales", "mandatory": True})
-    ran = lmsconf(tmp_path, "drift")
-    assert ran.code == ExitCode.CHANGES
+    ran = lmsconf(tmp_path, "drift", code=ExitCode.CHANGES)
     assert "it is replaced by content_target/GDPR 2026 -> group/Sales" in ran.out
     assert "in progress" not in ran.out
     [finding] = cast("list[dict[str, object]]", lmsconf(tmp_path, "drift", "--format", "json").document["findings"])
     assert finding["address"] == ADDRESS
     assert cast("dict[str, object]", finding["hint"])["accept"] is None
     before = (tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8")
-    ran = lmsconf(tmp_path, "drift", "--accept", ADDRESS)
-    assert ran.code == ExitCode.ERROR
+    lmsconf(tmp_path, "drift", "--accept", ADDRESS, code=ExitCode.ERROR)
     assert (tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8") == before
 
 

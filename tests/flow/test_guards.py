@@ -198,7 +198,8 @@ def test_a_condition_keeps_the_system_condition_that_it_does_not_declare(
 ) -> None:
     """That of a live condition with its field and choices, unless another one declares that; none is kept twice."""
     plan = project(tmp_path, FIELD + smart_group("S", live)).plan(smart_group("S", said))
-    conditions = [one.get("systemCondition", "-") for one in sent_conditions(plan)]
+    bodies = [json.loads(json.dumps(call.body)) for call in plan.calls]
+    conditions = [one.get("systemCondition", "-") for body in bodies for one in body["conditions"]]
     assert sorted(conditions) == (after or [])
 
 
@@ -207,12 +208,6 @@ def smart_group(name: str, systems: list[str]) -> str:
     more = ("" if one == "-" else f", system_condition: {one}" for one in systems)
     conditions = ", ".join(f"{{field: D, choices: [X]{one}}}" for one in more)
     return f"smart_groups: [{{name: {name}, conditions: [{conditions}]}}]\n"
-
-
-def sent_conditions(plan: Plan) -> list[dict[str, str]]:
-    """The conditions that the plan sends."""
-    bodies = [json.loads(json.dumps(call.body)) for call in plan.calls]
-    return [one for body in bodies for one in body["conditions"]]
 
 
 # Shares of people are those of active people: the archived make no list longer, and no share smaller.

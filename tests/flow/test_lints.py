@@ -44,8 +44,7 @@ def found(ran: Ran) -> list[dict[str, Any]]:
 
 
 def codes(root: Path, command: str, *arguments: str) -> list[str]:
-    ran = lmsconf(root, command, "--format", "json", *arguments)
-    assert ran.code == ExitCode.OK, ran.err
+    ran = lmsconf(root, command, "--format", "json", *arguments, code=ExitCode.OK)
     return [str(one["code"]).removeprefix("lint/") for one in found(ran)]
 
 
@@ -133,9 +132,7 @@ def test_an_error_stops_apply_and_is_told_where_others_are(tmp_path: Path) -> No
     (blocked,) = json.loads((tmp_path / "plan.json").read_text())["summary"]["blocked"]
     assert (blocked["type"], blocked["name"], blocked["allow"]) == ("test", CODE, None)
     for arguments in (("apply", "--auto-approve"), ("apply", "plan.json")):
-        ran = lmsconf(tmp_path, *arguments)
-        assert ran.code == ExitCode.BLOCKED
-        assert f"[{CODE}]" in ran.err
+        assert f"[{CODE}]" in lmsconf(tmp_path, *arguments, code=ExitCode.BLOCKED).err
     assert "everyone" not in lmsconf(tmp_path, "export", "live").out
     made(tmp_path, CLOSED, options("warning"))
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.OK
@@ -163,8 +160,7 @@ def test_the_digest_of_a_plan_does_not_depend_on_findings(tmp_path: Path) -> Non
 @listed_cases("setting", "code", "place")
 def test_a_wrong_setting_is_an_error_at_its_place(setting: str, code: str, place: str, tmp_path: Path) -> None:
     """A level below the default needs a reason; codes, levels and keys are those that there are."""
-    ran = lmsconf(made(tmp_path, CLOSED, f"lint: {setting}\n"), "validate")
-    assert ran.code == ExitCode.ERROR
+    ran = lmsconf(made(tmp_path, CLOSED, f"lint: {setting}\n"), "validate", code=ExitCode.ERROR)
     assert f"{place}: error" in ran.err
     assert f"[{code}]" in ran.err
 
@@ -269,8 +265,7 @@ def test_errors_are_annotated_too(tmp_path: Path) -> None:
     """Of manifests and of the project file; the command still exits 1."""
     for manifests, options in (("grups: []", ""), (CLOSED, "lint: {}\nguard: {}\n")):
         made(tmp_path, manifests, options)
-        ran = lmsconf(tmp_path, "validate", "--format", "github")
-        assert ran.code == ExitCode.ERROR
+        ran = lmsconf(tmp_path, "validate", "--format", "github", code=ExitCode.ERROR)
         assert ran.out.startswith("::error file=")
         (run,) = _sarif(lmsconf(tmp_path, "validate", "--format", "sarif").out).runs
         assert len(run.results or []) == 1
@@ -294,9 +289,7 @@ def test_the_lints_are_listed(tmp_path: Path) -> None:
     """`explain lint` names all of them; a code that is none is refused with the nearest one."""
     text = lmsconf(tmp_path, "explain", "lint").out
     assert [line.split()[0] for line in text.splitlines() if line.startswith("  lint/")] == list(RULES)
-    ran = lmsconf(tmp_path, "explain", "lint/closed")
-    assert ran.code == ExitCode.USAGE
-    assert "lint/closed-window" in ran.err
+    assert "lint/closed-window" in lmsconf(tmp_path, "explain", "lint/closed", code=ExitCode.USAGE).err
 
 
 def test_the_guide_lists_every_code() -> None:

@@ -104,8 +104,7 @@ def test_clearing_is_foretold_for_the_type_alone(tmp_path: Path, type: str) -> N
         f'user/anna@acme.example: the answer to "{TYPES[type]}" cannot be cleared, because the service refuses it'
     ]
     assert all(one.is_error and one.source and f"{ANSWERS}.clear-{type}" in str(one.hint) for one in told)
-    ran = lmsconf(it.root, "apply", "--auto-approve")
-    assert ran.code == 4
+    lmsconf(it.root, "apply", "--auto-approve", code=4)
     body = {next(field["customFieldId"] for name, field in it.fields().items() if name == TYPES[type]): ""}
     with pytest.raises(Rejected):
         it.send(ANSWERS, {"userId": "u-anna"}, body)
@@ -129,11 +128,9 @@ def test_an_undo_leaves_the_answer_and_takes_back_the_rest(tmp_path: Path) -> No
     """The plan says what cannot be undone; the undo leaves that alone, with the reason, and does the rest."""
     it = project(tmp_path, "choice")
     it.write("users: [{email: bo@acme.example, answers: {Dept: Sales, Badge: '8'}}]")
-    ran = lmsconf(it.root, "apply", "--auto-approve")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(it.root, "apply", "--auto-approve", code=0)
     assert 'Can be undone in part: the service refuses to clear the answer to "Dept" again.' in ran.err
-    ran = lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
     assert 'the service refuses to clear the answer to "Dept"' in ran.out
     assert lmsconf(it.root, "apply", "undo.json").code == 0
     person = it.ask("users.get", {"userId": "u-bo"})
@@ -147,11 +144,9 @@ def test_an_undo_leaves_metadata_that_the_service_merges(tmp_path: Path) -> None
     it.send("users.update-metadata", {"userId": "u-bo"}, {"metadata": {"cost": "1"}})
     it.write("users: [{email: bo@acme.example, metadata: {cost: '2', unit: A}}]")
     assert lmsconf(it.root, "apply", "--auto-approve").code == 0
-    ran = lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert ran.code == 0, ran.err
+    ran = lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
     assert 'the service merges metadata, so that "unit" cannot be removed' in ran.out
-    ran = lmsconf(it.root, "apply", "undo.json")
-    assert ran.code == 0, ran.err
+    lmsconf(it.root, "apply", "undo.json", code=0)
     person = it.ask("users.get", {"userId": "u-bo"})
     assert isinstance(person, dict)
     assert person["metadata"] == {"cost": "1", "unit": "A"}

@@ -376,8 +376,7 @@ def test_words_that_mean_several_resources_are_an_error(tmp_path: Path) -> None:
         "groups: [{name: A b}]\ncustom_fields: [{name: F, type: CHOICE, choices: [x]}]\n"
         "smart_groups: [{name: A b, conditions: [{field: F, choices: [x]}]}]\n"
     )
-    ran = lmsconf(tmp_path, "plan", "--only", "A b")
-    assert ran.code == 1
+    ran = lmsconf(tmp_path, "plan", "--only", "A b", code=1)
     assert "--only A b: 2 resources match [select/ambiguous]" in ran.err
     assert "Write one of: --only 'group/A b'; --only 'smart_group/A b'." in ran.err
 
@@ -387,8 +386,7 @@ def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: s
     """Declared or live, as it is to be written; exit 1."""
     it = Project(tmp_path, SELECTION_SEED, OPTIONS)
     it.write("groups: [{name: Sales}]\ncontent_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
-    ran = lmsconf(tmp_path, "plan", "--except", typed)
-    assert ran.code == 1
+    ran = lmsconf(tmp_path, "plan", "--except", typed, code=1)
     assert f"--except {typed}: no resource matches [select/nothing]" in ran.err
     assert f"Did you mean {near}" in ran.err
 

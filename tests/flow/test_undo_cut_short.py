@@ -77,12 +77,10 @@ def assert_undone(root: Path, manifests: str, options: str, dies_at: int, *, uns
     project.write(manifests)
     assert lmsconf(project.root, "snapshot", "before.json").code == 0
     calls = cut_short(project, dies_at, unsent=unsent)
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert planned.code == 0, planned.err
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
     assert "[undo/conflict]" not in planned.out, (dies_at, planned.out)
     if json.loads((project.root / "undo.json").read_text())["calls"]:
-        applied = lmsconf(project.root, "apply", "undo.json")
-        assert applied.code == 0, (dies_at, applied.out + applied.err)
+        lmsconf(project.root, "apply", "undo.json", code=0)
     assert_as_before(project)
     return calls
 
@@ -226,11 +224,9 @@ def made(root: Path, in_use: str) -> Project:
 
 def undo(project: Project) -> str:
     """Plans the way back from the latest run, applies it, and returns the plan as text."""
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert planned.code == 0, planned.err
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
     if json.loads((project.root / "undo.json").read_text())["calls"]:
-        applied = lmsconf(project.root, "apply", "undo.json")
-        assert applied.code == 0, planned.out + applied.out + applied.err
+        lmsconf(project.root, "apply", "undo.json", code=0)
     return planned.out
 
 
@@ -244,8 +240,7 @@ def differing(project: Project) -> list[str]:
 def test_a_migration_is_undone(tmp_path: Path, in_use: str) -> None:
     """The old field is there again with every answer and condition, and the new one is deleted."""
     project = made(tmp_path, in_use)
-    applied = lmsconf(project.root, "apply", "--auto-approve")
-    assert applied.code == 0, applied.out + applied.err
+    lmsconf(project.root, "apply", "--auto-approve", code=0)
     assert "[undo/conflict]" not in undo(project)
     assert differing(project) == []
 

@@ -1,7 +1,5 @@
 """A token and a pre-signed link that the service repeats wherever it can show in nothing that lmsconf writes."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Iterator, Mapping

@@ -7,10 +7,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from flow import shell
 from msgspec.structs import replace
 
 import lmsconf.render
-from lmsconf.cli import app, run_command_line
 from lmsconf.cli.output import report_problems
 from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
@@ -325,29 +325,25 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def ran(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> tuple[int, str, str]:
-    """One command, in this process."""
-    code = run_command_line(app, ["-C", str(root), *arguments])
-    told = capsys.readouterr()
+def printed(root: Path, *arguments: str, code: int | None = None) -> str:
+    """What one command prints. code: what it has to exit with."""
+    told = shell.lmsconf(root, *arguments, code=code)
     assert text(told.err) == [], arguments
-    return code, told.out, told.err
+    return told.out
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("format", PLAN_VIEWS)
-def test_plan_show_and_apply(format: str, project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_plan_show_and_apply(format: str, project: Path, tmp_path: Path) -> None:
     """Names that are live in the workspace act in no output of plan, show, snapshot and apply."""
     # A page has nodes of its own: those of plain and hostile names are compared above.
     judge = JUDGES[format] if format in ("text", "json") else text
     saved, state = tmp_path / "plan.json", tmp_path / "snapshot.json"
-    code, out, _ = ran(capsys, project, "plan", "--format", format, "--out", str(saved))
-    assert code == 0, out
-    assert judge(out) == []
+    assert judge(printed(project, "plan", "--format", format, "--out", str(saved), code=0)) == []
     assert len(json.loads(saved.read_text())["changes"]) > len(LIVE) - 5
-    assert judge(ran(capsys, project, "show", str(saved), "--format", format)[1]) == []
-    assert ran(capsys, project, "snapshot", str(state))[0] == 0
+    assert judge(printed(project, "show", str(saved), "--format", format)) == []
+    printed(project, "snapshot", str(state), code=0)
     assert JUDGES["json"](state.read_text()) == []
-    assert judge(ran(capsys, project, "show", str(state), "--format", format)[1]) == []
-    code, out, _ = ran(capsys, project, "plan", "--snapshot", str(state), "--format", format)
-    assert (code, judge(out)) == (0, [])
-    assert judge(ran(capsys, project, "doctor", "--format", format)[1]) == []
+    assert judge(printed(project, "show", str(state), "--format", format)) == []
+    assert judge(printed(project, "plan", "--snapshot", str(state), "--format", format, code=0)) == []
+    assert judge(printed(project, "doctor", "--format", format)) == []

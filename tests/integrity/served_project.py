@@ -67,15 +67,15 @@ class ServedProject:
         (self.root / "manifests").mkdir(exist_ok=True)
         (self.root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
 
-    def __call__(self, *arguments: str) -> CommandResult:
-        """Runs one command on the project."""
+    def __call__(self, *arguments: str, code: int | None = None) -> CommandResult:
+        """Runs one command on the project. code: what it has to exit with."""
         seen = len(self.sandbox.log)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = run_command_line(app, ["-C", str(self.root), *arguments])
-        return CommandResult(
-            code, out.getvalue(), err.getvalue(), [call for call in self.sandbox.log[seen:] if call.writes]
-        )
+            ended = run_command_line(app, ["-C", str(self.root), *arguments])
+        assert code in (None, ended), out.getvalue() + err.getvalue()
+        writes = [call for call in self.sandbox.log[seen:] if call.writes]
+        return CommandResult(ended, out.getvalue(), err.getvalue(), writes)
 
     def hand(self, operation: str, path: Mapping[str, str] | None = None, body: Json = None) -> Json:
         """One call as somebody makes it by hand."""

@@ -64,8 +64,7 @@ def guards(stage: ServedProject, manifests: str, options: str = "", *arguments: 
     """How the plan stands to each guard."""
     stage.options(options)
     stage.write(manifests)
-    ran = stage("plan", "--format", "json", *arguments)
-    assert ran.code == 0, ran.err
+    ran = stage("plan", "--format", "json", *arguments, code=0)
     found: list[dict[str, Any]] = ran.document["guards"]
     return {str(one["name"]): one for one in found}
 
@@ -151,8 +150,7 @@ def test_off_is_said_never_implied(stage: ServedProject, said: str) -> None:
     """Whatever else is written in its place is an error of the project file, and never a plan without guards."""
     stage.options(said)
     stage.write(SIX)
-    ran = stage("apply", "--auto-approve")
-    assert (ran.code, ran.writes) == (1, [])
+    assert stage("apply", "--auto-approve", code=1).writes == []
 
 
 def test_off_is_off(stage: ServedProject) -> None:
@@ -181,8 +179,7 @@ def test_off_is_off(stage: ServedProject) -> None:
 def test_consent_is_exact(stage: ServedProject, arguments: list[str], code: int) -> None:
     """It names the guard and the plan's own total, in plain digits, and nothing else passes."""
     stage.write(SIX)
-    ran = stage("apply", "--auto-approve", *arguments)
-    assert (ran.code, bool(ran.writes)) == (code, code == 0)
+    assert bool(stage("apply", "--auto-approve", *arguments, code=code).writes) == (code == 0)
 
 
 @listed_cases("allow", "code")
@@ -190,8 +187,7 @@ def test_consent_of_the_project_file_has_a_date(stage: ServedProject, allow: str
     """It holds for the exact number and before its day; without a day it is an error."""
     stage.options(f"allow: [{allow}]\n")
     stage.write(SIX)
-    ran = stage("apply", "--auto-approve")
-    assert (ran.code, bool(ran.writes)) == (code, code == 0), ran.err
+    assert bool(stage("apply", "--auto-approve", code=code).writes) == (code == 0)
 
 
 def test_the_guards_of_a_plan_file_are_computed_again(stage: ServedProject) -> None:
@@ -201,8 +197,7 @@ def test_the_guards_of_a_plan_file_are_computed_again(stage: ServedProject) -> N
     assert stage("plan", "--out", plan).code == 0
     for options in ("guards: {deletes: {count: 1}}\n", "guards: {protect: [group/T1]}\n"):
         stage.options(options)
-        ran = stage("apply", plan)
-        assert (ran.code, ran.writes) == (4, []), ran.err
+        assert stage("apply", plan, code=4).writes == []
     stage.options("guards: {deletes: {count: 1}}\n")
     assert stage("apply", plan, "--allow", "deletes=2").code == 0
 
@@ -214,8 +209,7 @@ def test_consent_given_to_the_plan_is_none_for_the_apply(stage: ServedProject) -
     stage.write(SIX)
     assert stage("plan", "--out", plan).code == 0
     stage.options("")
-    ran = stage("apply", plan)
-    assert (ran.code, ran.writes) == (4, [])
+    assert stage("apply", plan, code=4).writes == []
 
 
 TAKES: Mapping[str, str] = {

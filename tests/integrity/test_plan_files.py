@@ -142,8 +142,7 @@ def test_a_file_that_is_no_text_is_refused(stage: ServedProject) -> None:
     planned(stage)
     file = stage.root / "plan.json"
     file.write_bytes(file.read_bytes()[:-5] + b"\xff" + file.read_bytes()[-4:])
-    ran = stage("apply", str(file))
-    assert (ran.code, ran.writes) == (ExitCode.ERROR, [])
+    assert stage("apply", str(file), code=ExitCode.ERROR).writes == []
 
 
 def test_every_edited_field_is_refused(stage: ServedProject) -> None:
@@ -311,8 +310,7 @@ def test_a_signed_plan_is_applied_with_its_key(stage: ServedProject, monkeypatch
     assert list(schema_validator("plan").iter_errors(document)) == []
     assert KEY not in text
     assert stage("show", str(stage.root / "plan.json"), "--format", "json").out == text
-    ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")
-    assert ran.code == ExitCode.OK
+    ran = stage("apply", str(stage.root / "plan.json"), "--format", "json", code=ExitCode.OK)
     assert KEY not in ran.out + ran.err
 
 
@@ -384,8 +382,7 @@ def test_a_short_key_is_refused(
 ) -> None:
     """A key has 32 bytes or more, whatever it signs or checks; the error says how to make one, and not the key."""
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
-    ran = stage("plan", "--out", str(stage.root / "plan.json"))
-    assert ran.code == code
+    ran = stage("plan", "--out", str(stage.root / "plan.json"), code=code)
     assert ("openssl rand -hex 32" in ran.err) is (code == ExitCode.USAGE)
     assert key not in ran.err
     if code == ExitCode.USAGE:

@@ -310,9 +310,7 @@ def test_what_was_changed_by_hand_is_refused(stage: ServedProject, what: str) ->
 
 def test_the_plan_is_applied_where_nothing_was_changed(stage: ServedProject) -> None:
     """The same plan goes through on the workspace that it was made for."""
-    ran = stage("apply", str(stage.root / "plan.json"))
-    assert ran.code == 0, ran.err
-    assert len(ran.writes) > 20
+    assert len(stage("apply", str(stage.root / "plan.json"), code=0).writes) > 20
 
 
 @pytest.mark.sampled
@@ -333,8 +331,7 @@ def test_the_plan_is_applied_where_nothing_was_changed(stage: ServedProject) -> 
 def test_unrelated_drift_does_not_block(stage: ServedProject, hand: Hand) -> None:
     """What the plan neither changes nor leans on is nobody's business."""
     hand(stage)
-    ran = stage("apply", str(stage.root / "plan.json"))
-    assert ran.code == 0, ran.err
+    stage("apply", str(stage.root / "plan.json"), code=0)
 
 
 def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
@@ -395,8 +392,7 @@ def test_twins_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
         assert stage("plan", "--out", plan).code == 0
         call("manual-groups.add-managers", {"userIds": ["u-b"]}, groupId=twin)(stage)
         call("manual-groups.remove-manager", groupId=twin, userId="u-a")(stage)
-        ran = stage("apply", plan)
-        assert (ran.code, ran.writes) == (3, []), ran.err
+        assert stage("apply", plan, code=3).writes == []
         call("manual-groups.add-managers", {"userIds": ["u-a"]}, groupId=twin)(stage)
         call("manual-groups.remove-manager", groupId=twin, userId="u-b")(stage)
         assert stage("apply", plan).code == 0
@@ -410,8 +406,7 @@ def test_an_eleventh_field_is_foretold_again(tmp_path: Path, monkeypatch: pytest
         plan = str(tmp_path / "plan.json")
         assert stage("plan", "--out", plan).code == 0
         call("custom-fields.create", {"name": "By hand", "type": "TEXT"})(stage)
-        ran = stage("apply", plan)
-        assert (ran.code, ran.writes) == (3, []), ran.err
+        assert stage("apply", plan, code=3).writes == []
 
 
 def test_a_form_of_times_that_only_other_assignments_show_is_no_change(
@@ -428,8 +423,7 @@ def test_a_form_of_times_that_only_other_assignments_show_is_no_change(
             "  - {content: Intro, assign_to: [everyone], visible_from: 2026-01-01T00:00:00Z}\n"
             "  - {content: Basics, assign_to: [everyone], visible_from: 2026-02-01T00:00:00Z}\n"
         )
-        ran = stage("apply", "--auto-approve")
-        assert (ran.code, [call.path for call in ran.writes]) == (0, ["/content/targets"]), ran.err
+        assert [call.path for call in stage("apply", "--auto-approve", code=0).writes] == ["/content/targets"]
 
 
 @pytest.mark.parametrize("words", ["--auto-approve", "--expect-digest {}", "--auto-approve --expect-digest {}"])
@@ -459,7 +453,6 @@ def test_what_cannot_be_planned_again_is_shown_as_it_was_reviewed(
         plan = str(tmp_path / "plan.json")
         assert stage("plan", "--out", plan).code == 0
         call("manual-groups.delete", groupId="g-1")(stage)
-        ran = stage("apply", plan)
-        assert ran.code == 3
+        ran = stage("apply", plan, code=3)
         assert '\n  reviewed:  {"assign_to": [{"group": "Größe"}], "content": "Intro", ' in ran.err
         assert "\n  live then: not there\n" in ran.err

@@ -147,8 +147,7 @@ def test_an_edit_during_the_run_is_told(
 def test_every_format_names_what_others_changed(stage: ServedProject, others: ConcurrentEditor, view: str) -> None:
     """The document lists the addresses, and the page and the comment have them in a section of their own."""
     others.hand = BY_OTHERS["a member out"][1]
-    ran = stage("apply", "--auto-approve", "--format", view)
-    assert ran.code == ExitCode.NOT_CONVERGED
+    ran = stage("apply", "--auto-approve", "--format", view, code=ExitCode.NOT_CONVERGED)
     if view == "json":
         assert verified(ran)["others"] == ["group/Team"]
         assert [one["address"] for one in cast("list[dict[str, Any]]", ran.document["residue"])] == ["group/Team"]
@@ -162,8 +161,7 @@ def test_every_format_names_what_others_changed(stage: ServedProject, others: Co
 def test_only_the_touched_are_looked_at_where_that_is_asked(stage: ServedProject, others: ConcurrentEditor) -> None:
     """--verify touched speaks of the resources of the plan, and of nothing else."""
     others.hand = BY_OTHERS["a member out"][1]
-    ran = stage("apply", "--auto-approve", "--verify", "touched")
-    assert ran.code == ExitCode.OK
+    ran = stage("apply", "--auto-approve", "--verify", "touched", code=ExitCode.OK)
     assert "The 2 resources of this plan are as planned. Nothing else was checked (--verify touched).\n" in ran.out
     assert "matches the manifests" not in ran.out
 
@@ -189,8 +187,7 @@ def test_a_plan_file_without_its_manifests_claims_nothing_about_them(
     else:
         manifest.write_text(LIVE if how == "others" else "groups: [", encoding="utf-8")
     others.hand = BY_OTHERS["a member out"][1]
-    ran = stage("apply", path)
-    assert ran.code == ExitCode.OK, ran.err
+    ran = stage("apply", path, code=ExitCode.OK)
     why = "The local manifests differ from those" if how == "others" else "There are no readable local manifests"
     assert f"The 2 resources of this plan are as planned. {why}" in ran.out
     assert "matches the manifests" not in ran.out
@@ -213,8 +210,7 @@ def test_the_look_is_at_the_same_part(
     """What --only and --except left out of the plan is not looked at, and the sentence does not speak of it."""
     command = ["apply", saved(stage, *arguments)] if from_file else ["apply", "--auto-approve", *arguments]
     others.hand = BY_OTHERS["a member out"][1]
-    ran = stage(*command)
-    assert ran.code == (ExitCode.NOT_CONVERGED if seen else ExitCode.OK)
+    ran = stage(*command, code=ExitCode.NOT_CONVERGED if seen else ExitCode.OK)
     told = "the scope of this plan does not match" if seen else "the scope of this plan matches the manifests."
     assert f"Read back: {told}" in ran.out
     assert "Read back: the workspace" not in ran.out
@@ -230,8 +226,7 @@ def test_a_changed_group_that_others_rename_during_the_run_is_told(
     stage.write(MANIFESTS.replace("  - {name: New}\n", ""))
     arguments = (saved(stage),) if is_saved else ("--auto-approve",)
     others.hand = call("manual-groups.rename", {"name": "Mates"}, groupId="g-crew")
-    ran = stage("apply", *arguments, "--format", "json")
-    assert ran.code == ExitCode.NOT_CONVERGED
+    ran = stage("apply", *arguments, "--format", "json", code=ExitCode.NOT_CONVERGED)
     assert [one["address"] for one in ran.document["residue"]] == ["group/Crew"]
 
 
@@ -239,8 +234,7 @@ def test_a_changed_group_that_others_rename_during_the_run_is_told(
 def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, others: ConcurrentEditor) -> None:
     """A manager in is nothing to add, and is counted as left out; a member out is something to add, and is told."""
     others.hand = BY_OTHERS["a manager in"][1]
-    ran = stage("apply", "--auto-approve", "--additive")
-    assert ran.code == ExitCode.OK, ran.err
+    ran = stage("apply", "--auto-approve", "--additive", code=ExitCode.OK)
     assert "Read back: nothing of the workspace is left to create or to add; 1 change left out" in ran.out
     stage.hand("manual-groups.delete", {"groupId": "g-crew"})
     others.hand = BY_OTHERS["a member out"][1]
@@ -288,8 +282,7 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, oth
         stage.hand("smart-groups.delete", {"smartGroupId": "sg-sellers"})
 
     others.hand = edit
-    ran = stage("apply", "--auto-approve", "--format", "json")
-    assert ran.code == ExitCode.NOT_CONVERGED
+    ran = stage("apply", "--auto-approve", "--format", "json", code=ExitCode.NOT_CONVERGED)
     problems = cast("list[dict[str, Any]]", ran.document["problems"])
     assert "group/Team" in [one["address"] for one in problems]
     assert "smart_group/Sellers" in verified(ran)["others"]
@@ -305,9 +298,7 @@ def test_people_who_are_skipped_are_no_match(stage: ServedProject) -> None:
     members = ", ".join(f"p{n}@acme.example" for n in range(13))
     stage.write(f"groups: [{{name: Crew, members: [{members}]}}]")
     but = "matches the manifests, but for 1 mention of people who are not live."
-    ran = stage("apply", "--auto-approve")
-    assert ran.code == ExitCode.OK, ran.err
-    assert f"Read back: the workspace {but}" in ran.out
+    assert f"Read back: the workspace {but}" in stage("apply", "--auto-approve", code=ExitCode.OK).out
     assert f"No changes. The workspace {but}" in stage("plan").out
     assert f"No drift. The workspace {but}" in stage("drift").out
 

@@ -1,7 +1,6 @@
 """`lmsconf apply` with its lock and journal, `lmsconf runs`, and one run at a time for each workspace of a project."""
 
 import errno
-import json
 import os
 import platform
 import signal
@@ -11,15 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from flow import shell
 from flow.project import runs_of
+from flow.shell import Ran
 from journal.conftest import BEGAN, CALLS, MANIFEST
 from json_schemas import schema_validator
 from waiting import HANGS
 
-from lmsconf.cli import app, run_command_line
 from lmsconf.documents.journal.journal_folder import WorkspaceLocked, encode_line, hold_lock
 from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError
@@ -39,8 +40,11 @@ def served() -> Iterator[tuple[Server, Sandbox]]:
     service.close_workspace()
 
 
+Command = Callable[..., Ran]
+
+
 @pytest.fixture
-def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox], monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox]) -> Command:
     """Runs a command in a project for a workspace over HTTP and one that is embedded."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -49,8 +53,7 @@ def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox], monkeypatch: pytest.
         "default_workspace: web\nsettle: 1s\n",
         encoding="utf-8",
     )
-    monkeypatch.setenv("LMSCONF_K", "sandbox")
-    return lambda *arguments: run_command_line(app, ["-C", str(tmp_path), *arguments])
+    return partial(shell.lmsconf, tmp_path, env={"LMSCONF_K": "sandbox"})
 
 
 def crash(root: Path, url: str, began: datetime) -> None:
@@ -68,39 +71,32 @@ def writes(service: Sandbox) -> int:
     return sum(logged.writes for logged in service.log)
 
 
-def test_an_apply_is_listed_and_shown(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_apply_is_listed_and_shown(lmsconf: Command) -> None:
     """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
-    assert lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c") == ExitCode.OK
-    validator = schema_validator("runs")
-    capsys.readouterr()
+    lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
     shown = []
     for arguments in (["runs"], ["runs", "latest"]):
-        assert lmsconf(*arguments, "--format", "json") == ExitCode.OK
-        document = json.loads(capsys.readouterr().out)
-        assert [error.message for error in validator.iter_errors(document)] == []
+        document = lmsconf(*arguments, "--format", "json", code=ExitCode.OK).document
+        assert [error.message for error in schema_validator("runs").iter_errors(document)] == []
         shown.append(document["runs"][0])
     listed, one = shown
     assert {**listed, "calls": one["calls"]} == one
     assert (one["summary"]["done"], len(one["calls"]), one["meta"]) == (CALLS, CALLS, {"commit": "9f3c"})
-    assert lmsconf("runs") == ExitCode.OK
-    assert one["run"] in capsys.readouterr().out
+    assert one["run"] in lmsconf("runs", code=ExitCode.OK).out
 
 
-def test_nothing_to_do_leaves_no_journal(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_do_leaves_no_journal(lmsconf: Command) -> None:
     """A plan without calls is no run; nor is a plan that is only made."""
-    assert lmsconf("plan") == ExitCode.OK
-    assert lmsconf("runs") == ExitCode.OK
-    assert capsys.readouterr().out.endswith("No runs recorded.\n")
+    lmsconf("plan", code=ExitCode.OK)
+    assert lmsconf("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
     for _ in range(2):
-        assert lmsconf("apply", "--auto-approve") == ExitCode.OK
-    capsys.readouterr()
-    lmsconf("runs", "--format", "json")
-    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
+        lmsconf("apply", "--auto-approve", code=ExitCode.OK)
+    assert len(lmsconf("runs", "--format", "json").document["runs"]) == 1
 
 
 @pytest.mark.parametrize(("workspace", "synced"), [("web", True), ("box", False)])
 def test_calls_over_a_network_are_synced_to_the_disk(
-    lmsconf: Callable[..., int], monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
+    lmsconf: Command, monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
 ) -> None:
     """Each is on the disk before it is sent; an embedded workspace does not flush its own commits either."""
     begun: set[int] = set()
@@ -112,73 +108,56 @@ def test_calls_over_a_network_are_synced_to_the_disk(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", sync)
-    assert lmsconf("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1") == ExitCode.OK
+    lmsconf("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1", code=ExitCode.OK)
     assert begun == (set(range(CALLS + 1)) if synced else set())
 
 
-def test_runs_of_one_workspace(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_one_workspace(lmsconf: Command) -> None:
     """`--workspace` lists the runs on that workspace only."""
     lmsconf("apply", "--auto-approve")
     lmsconf("--workspace", "box", "apply", "--auto-approve")
-    capsys.readouterr()
-    lmsconf("--workspace", "box", "runs", "--format", "json")
-    assert [one["workspace"]["name"] for one in json.loads(capsys.readouterr().out)["runs"]] == ["box"]
+    runs = lmsconf("--workspace", "box", "runs", "--format", "json").document["runs"]
+    assert [one["workspace"]["name"] for one in runs] == ["box"]
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_held_lock_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, Sandbox], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+def test_a_held_lock_stops_apply(lmsconf: Command, format: str, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
     """While another run is applying, apply sends nothing and exits 1; plan does not care."""
     with hold_lock(tmp_path, "web"):
-        assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
+        ran = lmsconf("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
         assert served[1].log == []
-        assert "another run is applying to the workspace web: process " in capsys.readouterr().err
-        assert lmsconf("plan") == ExitCode.OK
-        assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
-    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
+        assert "another run is applying to the workspace web: process " in ran.err
+        lmsconf("plan", code=ExitCode.OK)
+        lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
+    lmsconf("apply", "--auto-approve", code=ExitCode.OK)
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_no_journal_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, Sandbox], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+def test_no_journal_stops_apply(lmsconf: Command, format: str, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
     (tmp_path / ".lmsconf").mkdir()
     (tmp_path / ".lmsconf" / "runs").write_text("in the way", encoding="utf-8")
-    assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
+    shown = lmsconf("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
     assert writes(served[1]) == 0
-    shown = capsys.readouterr()
     assert "runs cannot be written" in shown.err
     if format == "json":
-        assert json.loads(shown.out)["summary"]["not_attempted"] == CALLS
+        assert shown.document["summary"]["not_attempted"] == CALLS
 
 
-def test_a_rerun_waits_for_what_was_in_flight(
-    lmsconf: Callable[..., int],
-    served: tuple[Server, Sandbox],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_rerun_waits_for_what_was_in_flight(lmsconf: Command, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
     """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait."""
     began = datetime.now(UTC)
     crash(tmp_path, served[0].url, began)
-    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
+    ran = lmsconf("apply", "--auto-approve", code=ExitCode.OK)
     assert (datetime.now(UTC) - began).total_seconds() >= 1
-    assert "ended with 1 call in flight. Waiting 1 s" in capsys.readouterr().err
-    assert lmsconf("apply", "--auto-approve") == ExitCode.OK
-    assert "cut short" not in capsys.readouterr().err
+    assert "ended with 1 call in flight. Waiting 1 s" in ran.err
+    assert "cut short" not in lmsconf("apply", "--auto-approve", code=ExitCode.OK).err
 
 
-def test_the_embedded_workspace_needs_no_wait(
-    lmsconf: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_embedded_workspace_needs_no_wait(lmsconf: Command, tmp_path: Path) -> None:
     """What another process was doing with the embedded workspace has ended with that process."""
     crash(tmp_path, "sandbox:box.db", datetime.now(UTC))
-    assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
-    assert "cut short" not in capsys.readouterr().err
+    assert "cut short" not in lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
 
 
 # One run at a time, for each workspace of a project.

@@ -1,7 +1,5 @@
 """The folder in which the laws put their projects, and the doors to a workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

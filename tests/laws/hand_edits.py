@@ -1,7 +1,5 @@
 """Edits of a workspace by somebody else, through the API, and whether they are still there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

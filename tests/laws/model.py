@@ -6,8 +6,6 @@ what the service answered, because only that knows the new id. What a request sa
 what its path names, then what its body names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

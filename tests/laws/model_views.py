@@ -1,7 +1,5 @@
 """What the listings of a model's workspace say: the same people and groups, as each endpoint shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

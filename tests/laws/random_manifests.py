@@ -3,8 +3,6 @@
 A wish also knows what it speaks of, key by key, so that everything else can be watched.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

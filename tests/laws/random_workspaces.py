@@ -1,7 +1,5 @@
 """Random small workspaces: what a seed holds, with names that are hard to get right."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

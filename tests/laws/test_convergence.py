@@ -1,7 +1,5 @@
 """What holds for every workspace and every manifest: apply settles, and what no manifest declares stays as it is."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """An export is the workspace in manifests; and what manifests say of people settles."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A plan file does what its plan does, wherever it is read; and what a rehearsal says comes true."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import random

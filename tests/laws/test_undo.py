@@ -1,7 +1,5 @@
 """What holds for every run that is undone: all is as it was but for what the plan announced, and no more is touched."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

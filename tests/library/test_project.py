@@ -165,8 +165,7 @@ def test_it_refuses_as_the_command_line_does(
     with pytest.raises(LmsconfError) as refused:
         project.apply(plan, approve=agree, **options)  # type: ignore[arg-type]  # each case has options of its own
     assert live(folder) == held
-    ran = command(folder.root, "apply", "plan.json", "--format", "json", *words)
-    assert ran.code == refused.value.exit
+    ran = command(folder.root, "apply", "plan.json", "--format", "json", *words, code=refused.value.exit)
     told = {problem["code"] for problem in json.loads(ran.out)["problems"]}
     assert {problem.code for problem in refused.value.problems} <= told
     assert live(folder) == held

@@ -14,11 +14,11 @@ from threading import Event
 import httpx
 import pytest
 from flow.shell import lmsconf
+from laws.sandbox_project import TransportConnection
 from msgspec.structs import replace
 from sampling import GATE, WHOLE, of_today
-from waiting import Interruptions, awaited, retry_in_virtual_time
+from waiting import Interruptions, awaited
 
-from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
@@ -32,7 +32,6 @@ from lmsconf.project.settings import LockSettings, Settings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
@@ -80,18 +79,11 @@ class ScheduledTransport(httpx.BaseTransport):
         return self._sandbox.handle_request(request)
 
 
-class ScheduledConnection(Connection):
-    """A connection over a transport of the test's choosing."""
-
-    def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
-        self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
+class ScheduledConnection(TransportConnection):
+    """A connection over a transport of the test's choosing, on which one request follows the other."""
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
-        retry = retry_in_virtual_time()
-        client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
-            "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry
-        )
-        return WorkerPool(client, parallelism=1, progress=progress)
+        return super().worker_pool(1, progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +96,6 @@ class RaceOutcome:
 
 def project(root: Path, manifests: str) -> Settings:
     """The settings of a project of one manifest, on a sandbox."""
-    from lmsconf.project.settings import load_settings
-
     (root / "manifests").mkdir(parents=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n', encoding="utf-8")
@@ -120,9 +110,8 @@ def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, r
 
     def go(run: int) -> None:
         try:
-            ends[run] = _run(
-                settings, manifests, ScheduledConnection(sandbox, ScheduledTransport(sandbox, turns, run)), run, locked
-            )
+            line = ScheduledConnection(ScheduledTransport(sandbox, turns, run), sandbox.spec)
+            ends[run] = _run(settings, manifests, line, run, locked)
         finally:
             turns.leave(run)
 
@@ -208,7 +197,7 @@ class ClockedWorkspace:
     def __init__(self, *script: Fault) -> None:
         self.now = 1_800_000_000.0
         self.sandbox = Sandbox(clock=lambda: self.now, faults=FaultScript(*script))
-        self.line = ScheduledConnection(self.sandbox, self.sandbox)
+        self.line = ScheduledConnection(self.sandbox, self.sandbox.spec)
 
     def smith(self, key: str = "ours", settle: float = 30.0) -> LockManager:
         timing = WaitClock(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
@@ -225,6 +214,13 @@ class ClockedWorkspace:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
+    def refuses(self, error: type[BaseException], match: str | None = None, key: str = "ours") -> LockManager:
+        """Whoever wants the lock is told so, and has not got it."""
+        smith = self.smith(key)
+        with pytest.raises(error, match=match), smith.hold(LOCK_TERMS):
+            pytest.fail("it is held")
+        return smith
+
 
 class Slow(httpx.BaseTransport):
     """A service that shows a new group late in lists. `asked` hears of each request before it is passed on."""
@@ -234,7 +230,7 @@ class Slow(httpx.BaseTransport):
     ) -> None:
         self._day, self._seconds, self._asked = day, seconds, asked
         self._shows: dict[str, float] = {}
-        day.line = ScheduledConnection(day.sandbox, self)
+        day.line = ScheduledConnection(self, day.sandbox.spec)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -274,30 +270,27 @@ def test_a_lease_that_is_over_gives_way() -> None:
         day.sandbox.store.checkpoint("died")
     day.sandbox.store.restore("died")
     day.now += 959
-    with pytest.raises(LockHeldElsewhere), day.smith("b").hold(LOCK_TERMS):
-        pass
+    day.refuses(LockHeldElsewhere, key="b")
     day.now += 1
     with day.smith("b").hold(LOCK_TERMS):
         assert len(day.groups()) == 1
     assert day.groups() == []
 
 
-@pytest.mark.parametrize("until", ["9999-12-31T23:59:59-14:00", "9999-12-31T00:00:00Z"])
-def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
-    """Whatever somebody has written into its name: it stops the run, and is told."""
+@pytest.mark.parametrize(
+    ("until", "told"),
+    [
+        ("9999-12-31T23:59:59-14:00", "the end of time"),
+        ("9999-12-31T00:00:00Z", "the end of time"),
+        ("tomorrow", "far, without an end"),
+    ],
+)
+def test_a_lock_until_the_end_of_time_or_no_time_is_only_a_lock(until: str, told: str) -> None:
+    """Whatever somebody has written into its name, in the form of ours: it stops the run, and is told."""
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until {until} held by far")
-    with pytest.raises(LockHeldElsewhere, match="the end of time"), day.smith().hold(LOCK_TERMS):
-        pass
-
-
-def test_a_lock_until_no_time_holds_until_it_is_taken_away() -> None:
-    """A name that has the form of ours, with a word in place of the time, is the lock of its owner."""
-    day = ClockedWorkspace()
-    day.make(f"{LOCK_PREFIX}abc until tomorrow held by far")
     day.now += 10**9
-    with pytest.raises(LockHeldElsewhere, match="far, without an end"), day.smith().hold(LOCK_TERMS):
-        pass
+    day.refuses(LockHeldElsewhere, told)
 
 
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
@@ -305,8 +298,7 @@ def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}by hand")
     day.now += 10**9
-    with pytest.raises(LockHeldElsewhere, match="by hand, without an end"), day.smith().hold(LOCK_TERMS):
-        pass
+    day.refuses(LockHeldElsewhere, "by hand, without an end")
     day.smith().delete(day.smith().list_locks()[0])
     with day.smith().hold(LOCK_TERMS):
         pass
@@ -478,12 +470,10 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     day = ClockedWorkspace()
     Slow(day, 60)
     day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), day.smith().hold(LOCK_TERMS):
-        pytest.fail("it is held")
+    day.refuses(KeyboardInterrupt)
     assert day.groups() == []
     day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
-    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(LOCK_TERMS):
-        pytest.fail("it is held")
+    day.refuses(LmsconfError, "cannot tell whether")
     assert day.groups() == []
 
 
@@ -549,20 +539,17 @@ def test_no_other_lock_is_taken_away() -> None:
         raise KeyboardInterrupt
 
     day.sleep = sleep
-    with pytest.raises(KeyboardInterrupt), day.smith().hold(LOCK_TERMS):
-        pytest.fail("it is held")
+    day.refuses(KeyboardInterrupt)
     assert day.groups() == [theirs]
 
 
 def test_a_lock_that_may_be_left_is_told() -> None:
     """Its answer was lost and it does not show, or it cannot be deleted."""
-    day = ClockedWorkspace(Fault(operation="manual-groups.create", cut=True))
-    smith = day.smith()
-    with pytest.raises(LmsconfError, match="is not in the list"), smith.hold(LOCK_TERMS):
-        pytest.fail("it is held")
+    smith = ClockedWorkspace(Fault(operation="manual-groups.create", cut=True)).refuses(
+        LmsconfError, "is not in the list"
+    )
     assert "may be left: run `lmsconf unlock`" in str(smith.left)
-    day = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409))
-    smith = day.smith()
+    smith = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409)).smith()
     with smith.hold(LOCK_TERMS):
         pass
     assert "could not be removed" in str(smith.left)
@@ -571,10 +558,7 @@ def test_a_lock_that_may_be_left_is_told() -> None:
 def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
     day = ClockedWorkspace(Fault(operation="manual-groups.create", status=403))
-    smith = day.smith()
-    with pytest.raises(Unauthorized), smith.hold(LOCK_TERMS):
-        pytest.fail("it is held")
-    assert smith.left is None
+    assert day.refuses(Unauthorized).left is None
     project(tmp_path, "groups: [{name: Coaches}]\n")
     # The first lock cannot be made; the second is made, and neither one that is over nor itself can be deleted.
     create = Fault(operation="manual-groups.create", status=403, after=1)
@@ -586,8 +570,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
         body = json.dumps({"name": f"{LOCK_PREFIX}k until 2020-01-01T00:00:00Z held by CI"})
         assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
         for left in (False, True):
-            refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key)
-            assert refused.code == ExitCode.UNAUTHORIZED
+            refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key, code=ExitCode.UNAUTHORIZED)
             assert "This token can read but has no permission to change groups" in refused.err
             assert ("could not be removed" in refused.err) == left
         assert lmsconf(tmp_path, "unlock", "--id", "g-2", env=key).code == 0
@@ -625,14 +608,9 @@ def test_the_commands(tmp_path: Path) -> None:
     name = f"{LOCK_PREFIX}k until 2099-01-01T00:00:00Z held by CI"
     body = json.dumps({"name": name})
     assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body).code == 0
-    refused = lmsconf(tmp_path, "apply", "--auto-approve")
-    assert refused.code == 1
-    assert "CI, until 2099-01-01T00:00:00Z" in refused.err
-    asked = lmsconf(tmp_path, "unlock")
-    assert (asked.code, "error: there is no terminal to ask for approval [usage]\n  Pass --id g-1.\n" in asked.err) == (
-        64,
-        True,
-    ), asked.err
+    assert "CI, until 2099-01-01T00:00:00Z" in lmsconf(tmp_path, "apply", "--auto-approve", code=1).err
+    asked = lmsconf(tmp_path, "unlock", code=64)
+    assert "error: there is no terminal to ask for approval [usage]\n  Pass --id g-1.\n" in asked.err
     assert lmsconf(tmp_path, "unlock", "--id", "g-9").code == 1
     assert lmsconf(tmp_path, "unlock", "--id", "g-1").out.startswith("Unlocked: CI")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0

@@ -5,10 +5,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from flow.shell import lmsconf
 from manifest.cases import Case, cases, shown
 from texts import listed_cases, text_of
 
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.assignment.types import AssignmentSpec
@@ -192,20 +192,15 @@ def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_explain_shows_both_forms(capfd: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_both_forms(tmp_path: Path) -> None:
     """An entry needs content and audiences, or a file in place of both."""
-    assert run_command_line(app, ["explain", "content_target"]) == ExitCode.OK
-    told = " ".join(capfd.readouterr().out.split())
+    told = " ".join(lmsconf(tmp_path, "explain", "content_target", code=ExitCode.OK).out.split())
     assert "assign_to list of everyone or mapping, needed" in told
     assert "file text A CSV, .xlsx or .ods file, relative to this manifest. In place of content and assign_to." in told
 
 
-def test_from_sheet_to_workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_from_sheet_to_workspace(tmp_path: Path) -> None:
     """Plan names the row of each assignment, apply makes them, and then nothing is left to do."""
-    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "lmsconf.yaml").write_text(
         'workspaces: {here: {url: "sandbox:w.db", seed: seed.yaml}}\ntimezone: Europe/Stockholm\nmanifests: m\n'
     )
@@ -215,12 +210,10 @@ def test_from_sheet_to_workspace(
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a.yaml").write_text("content_targets: [{file: s.csv}]\n")
     (tmp_path / "m" / "s.csv").write_text("content,audience,mandatory\nA,group: Sales,yes\nB,user: bo@x.se,\n")
-    assert run_command_line(app, ["-C", str(tmp_path), "plan"]) == ExitCode.OK
-    assert "+ assignment of A to group/Sales will be created\n      m/s.csv:2:3\n" in capfd.readouterr().out
-    assert run_command_line(app, ["-C", str(tmp_path), "apply", "--auto-approve"]) == ExitCode.OK
-    capfd.readouterr()
-    assert run_command_line(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"]) == ExitCode.OK
-    assert "No changes." in capfd.readouterr().out
+    planned = lmsconf(tmp_path, "plan", code=ExitCode.OK).out
+    assert "+ assignment of A to group/Sales will be created\n      m/s.csv:2:3\n" in planned
+    lmsconf(tmp_path, "apply", "--auto-approve", code=ExitCode.OK)
+    assert "No changes." in lmsconf(tmp_path, "plan", "--detailed-exitcode", code=ExitCode.OK).out
 
 
 # What a cell of a sheet says of an audience.
@@ -372,9 +365,7 @@ timezone: Europe/Stockholm
 """
 
 
-def _project(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
+def _project(root: Path) -> Path:
     (root / "lmsconf.yaml").write_text(PROJECT)
     (root / "manifests").mkdir()
     entries = (
@@ -386,22 +377,17 @@ def _project(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_each_workspace_is_validated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_each_workspace_is_validated(tmp_path: Path) -> None:
     """A window that a variable of one workspace names is looked for in that workspace."""
-    root = _project(tmp_path, monkeypatch)
-    assert run_command_line(app, ["-C", str(root), "--workspace", "one", "validate"]) == ExitCode.OK
-    capfd.readouterr()
-    assert run_command_line(app, ["-C", str(root), "--workspace", "two", "validate"]) == ExitCode.ERROR
-    assert 'a.yaml:6:26: error: there is no window "Q2"' in capfd.readouterr().err
+    root = _project(tmp_path)
+    lmsconf(root, "--workspace", "one", "validate", code=ExitCode.OK)
+    ran = lmsconf(root, "--workspace", "two", "validate", code=ExitCode.ERROR)
+    assert 'a.yaml:6:26: error: there is no window "Q2"' in ran.err
 
 
-def test_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_expanded(tmp_path: Path) -> None:
     """`validate --expanded` shows the times in place of the window."""
-    root = _project(tmp_path, monkeypatch)
-    assert run_command_line(app, ["-C", str(root), "validate", "--expanded"]) == ExitCode.OK
-    assert capfd.readouterr().out == (
+    assert lmsconf(_project(tmp_path), "validate", "--expanded", code=ExitCode.OK).out == (
         "content_targets:\n"
         "  - content: A\n"
         "    visible_from: 2026-01-05\n"

@@ -1,6 +1,5 @@
 """Tables in workbooks, `.xlsx` and `.ods`, wherever a CSV file may stand."""
 
-import json
 import sys
 import tracemalloc
 import zipfile
@@ -10,10 +9,10 @@ from random import Random
 from typing import Final
 
 import pytest
+from flow.shell import lmsconf
 from manifest import test_sheets
 from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx, xlsx_parts, zipped
 
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.group import ManualGroupSpec
 from lmsconf.manifest import workbook
@@ -400,18 +399,14 @@ def test_damaged_parts(tmp_path: Path) -> None:
         assert all(problem.hint for problem in found.problems)
 
 
-def test_places_in_documents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_places_in_documents(tmp_path: Path) -> None:
     """JSON has the sheet beside line and column; annotations say the cell, which no line of a text file is."""
-    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
     (tmp_path / "lmsconf.yaml").write_text('workspaces: {here: {url: "sandbox:"}}\nmanifests: m\n')
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "p.xlsx").write_bytes(xlsx(HEADER + row(2, "bo")))
     (tmp_path / "m" / "a.yaml").write_text("groups: [{name: G, members: {file: p.xlsx, column: email}}]\n")
-    assert run_command_line(app, ["-C", str(tmp_path), "validate", "--format", "json"]) == ExitCode.ERROR
-    (problem,) = [one for one in json.loads(capfd.readouterr().out)["problems"] if one["code"] == "people/address"]
+    problems = lmsconf(tmp_path, "validate", "--format", "json", code=ExitCode.ERROR).document["problems"]
+    (problem,) = [one for one in problems if one["code"] == "people/address"]
     assert problem["source"] == {"file": "m/p.xlsx", "line": 2, "column": 1, "sheet": "Staff"}
-    assert run_command_line(app, ["-C", str(tmp_path), "validate", "--format", "github"]) == ExitCode.ERROR
-    assert '::sheet Staff, cell A2: "bo" is not an e-mail address' in capfd.readouterr().out
+    told = lmsconf(tmp_path, "validate", "--format", "github", code=ExitCode.ERROR).out
+    assert '::sheet Staff, cell A2: "bo" is not an e-mail address' in told

@@ -6,8 +6,6 @@
 --details FILE          writes each outcome there, with what the commands printed
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 The table is literal on purpose: it shares nothing with the values that the probe tries.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace

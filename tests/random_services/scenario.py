@@ -1,7 +1,5 @@
 """One project that meets one service for the first time, from the probe to the undo, and what became of everybody."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -4,8 +4,6 @@ What the sandbox has points for itself is settled within; here each request is r
 and each response shown as this service shows it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

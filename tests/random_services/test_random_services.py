@@ -1,7 +1,5 @@
 """lmsconf on services whose every open point is drawn: probe, two applies, empty plans, undo."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -52,7 +52,7 @@ def _played(root: Path, case: Mapping[str, Any]) -> Iterator[str]:
     yield from _told(root, ["plan", "--people", "people.csv"], planned)
     if planned.code:
         return
-    yield from _file(root, "people.csv")
+    yield f"$ cat people.csv\n{(root / 'people.csv').read_text(encoding='utf-8')}"
     plan = json.loads((root / "plan.json").read_text(encoding="utf-8"))
     yield from _calls(plan)
     yield from _shown(root, "apply", "plan.json", *_consents(plan))
@@ -117,10 +117,6 @@ def _calls(plan: Mapping[str, Any]) -> Iterator[str]:
     for call in plan["calls"]:
         more = {key: call[key] for key in ("body", "query", "people", "needs", "may_be_refused") if call[key]}
         yield f"{call['id']} {call['method']} {call['path']} {json.dumps(more, ensure_ascii=False)}\n"
-
-
-def _file(root: Path, name: str) -> Iterator[str]:
-    yield f"$ cat {name}\n{(root / name).read_text(encoding='utf-8')}"
 
 
 def _shown(root: Path, *arguments: str) -> Iterator[str]:

@@ -73,6 +73,7 @@ def test_who_is_in_an_audience_reads_as_it_did(name: str, view: str, golden: Com
     [
         *(("access", access_json(report)) for report in PEOPLE.values()),
         *(("audience", audience_json(report)) for report in AUDIENCES.values()),
+        *(("drift", DRIFT_VIEWS["json"](DRIFTS[name])) for name in ("none", "all", "broken")),
     ],
 )
 def test_documents_fit_their_schemas(schema: str, text: str) -> None:
@@ -99,15 +100,6 @@ FILES = {"text": "txt", "json": "json", "junit": "xml", "sarif": "sarif"}
 def test_reports_read_as_they_did(name: str, view: str, golden: Compare) -> None:
     """Each report reads in each format as its golden file does."""
     golden(f"drift_{name}.{FILES[view]}", _drift_stable(DRIFT_VIEWS[view](DRIFTS[name])))
-
-
-@pytest.mark.parametrize("name", ["none", "all", "broken"])
-def test_reports_fit_their_schema(name: str) -> None:
-    """The document is what its JSON Schema says, and one with an unknown key is not."""
-    validator = schema_validator("drift")
-    document = json.loads(DRIFT_VIEWS["json"](DRIFTS[name]))
-    assert [error.message for error in validator.iter_errors(document)] == []
-    assert not validator.is_valid({**document, "extra": 1})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """A second dialect in which every assumed key differs: derived from the description, so that a new key is in it too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, cast
 

@@ -1,7 +1,5 @@
 """ApiSpec: routes, paths and bodies in the words of a project's dialect."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

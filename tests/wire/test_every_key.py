@@ -1,7 +1,5 @@
 """Every key of the dialect, one at a time: planner, typed client and sandbox go by it, or a reason says why not."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
