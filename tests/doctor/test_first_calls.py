@@ -881,12 +881,12 @@ def test_the_zone_of_times_without_an_offset_is_that_of_the_project(open_clinic:
     clinic = open_clinic({}, MORE, made=ShowsLocalTimes)
     target = "{group: Coaches, visible_from: '2026-12-05T10:30', visible_until: '2027-07-05T10:30'}"
     manifest = f"content_targets: [{{content: Fire safety, assign_to: [{target}]}}]"
-    declare(clinic, manifest, "timezone: Africa/Lagos\n")
+    clinic.declare(manifest, "timezone: Africa/Lagos\n")
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 6, out + clinic.err
     key = "content-targets.time-zone: Africa/Lagos"
     assert f"    {key}\n" in out, out
-    declare(clinic, manifest, f"dialect: {{{key}}}\n")
+    clinic.declare(manifest, f"dialect: {{{key}}}\n")
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
 
 
@@ -896,14 +896,14 @@ def test_a_start_that_the_service_sets_is_no_limit_once_it_is_known(open_clinic:
     dialect = {"content-targets.default-start": "now", "content-targets.on-existing": "recreate"}
     clinic = open_clinic(dialect, MORE)
     manifest = "content_targets: [{content: Fire safety, mandatory: true, assign_to: [{group: Coaches}]}]"
-    declare(clinic, manifest, f"dialect: {{{existing}}}\n")
+    clinic.declare(manifest, f"dialect: {{{existing}}}\n")
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 6, out + clinic.err
     assert "    content-targets.default-start: now\n" in out, out
     project = clinic.project.replace(existing, f"{existing}, content-targets.default-start: now")
     (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0, clinic.err
-    declare(clinic, manifest.replace("mandatory: true", "mandatory: false"))
+    clinic.declare(manifest.replace("mandatory: true", "mandatory: false"))
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     with clinic.service.store.write_transaction() as repository:
         repository.execute("UPDATE targets SET start = 4102444800000 WHERE content = 'c-2'")

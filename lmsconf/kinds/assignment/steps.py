@@ -45,7 +45,7 @@ def parse_live_window(
 ) -> tuple[datetime | None, datetime | None] | None:
     """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed.
 
-    A start that the service set itself, and that is not after today, is no limit.
+    A start that the service set itself, of today or earlier, counts as none.
     """
     try:
         start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
