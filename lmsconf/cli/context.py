@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,13 +69,6 @@ def project_prefix() -> str:
     return ""
 
 
-def refuse_options(*cases: tuple[object, str, str]) -> None:
-    """Raise UsageError for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
-    for holds, message, hint in cases:
-        if holds:
-            raise UsageError(message, hint=hint)
-
-
 def is_given(flag: str) -> bool:
     """Whether the command that is running has a global flag, such as `verbose`."""
     context = click.get_current_context(silent=True)
@@ -107,4 +100,4 @@ def note_folder(context: click.Context, option: click.Parameter, values: tuple[s
     note_value(context, option, values)
     for folder in map(Path, values):
         wrong = "that is a file" if folder.exists() else "there is no such folder"
-        refuse_options((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))
+        refuse_if((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))
