@@ -206,11 +206,9 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
         id = None if row is None else RemoteId(row.id)
         person = ChangedPerson(address=item.address, id=id, answers=answers, archived=archived, ends=ends)
         scope.people.append(person)
-        scope.takes = scope.takes or (row is not None and bool(answers or archived))
         scope.requires = scope.requires or row is None or bool(answers)
-    if row is not None and date is not None:
-        # Access ends at that date: later than the plan, so it is no loss now, but no mere addition either.
-        scope.takes = True
+    # At a later date access ends, too: that is no loss now, but no mere addition either.
+    scope.takes = scope.takes or (row is not None and (bool(answers) or archived or date is not None))
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
