@@ -145,10 +145,11 @@ class LmsconfError(Exception):
     exit: ExitCode = ExitCode.ERROR
     code: str = "error"
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or self.code
 
     @property
     def problems(self) -> tuple[Problem, ...]:

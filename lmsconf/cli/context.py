@@ -36,7 +36,7 @@ class CommandContext(Struct, frozen=True):
 
     @property
     def project(self) -> Path:
-        """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
+        """The project's folder. Raises LmsconfError if it is found in a folder that is not trusted."""
         from pathlib import Path
 
         from lmsconf.project.settings import find_project_folder

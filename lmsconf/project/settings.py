@@ -50,17 +50,11 @@ from lmsconf.support.files import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 
-class UntrustedProjectFolder(LmsconfError):
-    """The project file is in a folder that another user owns or may write to."""
-
-    code = "project/foreign"
-
-
 def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     """Return the nearest folder with a project file, from `start` upwards; `start` if there is none.
 
     The search ends at the root of the git work tree; outside a repository, at the home folder; outside both, at
-    `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
+    `start`; and at any folder that another user (but root) owns or may write to. Raises LmsconfError if such
     a folder has the project file.
     """
     real = Path(os.path.realpath(start))
@@ -71,9 +65,10 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if os.path.lexists(folder / FILE):
             if foreign is not None:
                 named = real if folder is start else folder
-                raise UntrustedProjectFolder(
+                raise LmsconfError(
                     f"{named} {foreign}, so its {FILE} is not used",
                     hint=f"If you trust it, pass its folder: -C {shlex.quote(str(named))}",
+                    code="project/foreign",
                 )
             return folder
         if foreign is not None or last == (real if folder is start else folder):
