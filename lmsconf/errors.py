@@ -197,16 +197,11 @@ class UsageError(LmsconfError):
     code = "usage"
 
 
-def raise_first(*cases: tuple[object, Exception]) -> None:
-    """Raise the error of the first case that holds. cases: whether it holds, and its error."""
-    for holds, error in cases:
-        if holds:
-            raise error
-
-
 def refuse_if(*cases: tuple[object, str, str], error: Callable[..., LmsconfError] = UsageError) -> None:
     """Raise an error for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
-    raise_first(*((holds, error(message, hint=hint)) for holds, message, hint in cases))
+    for holds, message, hint in cases:
+        if holds:
+            raise error(message, hint=hint)
 
 
 class StalePlan(LmsconfError):

@@ -22,7 +22,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_cleared_description,
     encode_cleared_time,
 )
-from lmsconf.errors import InvalidResponse, raise_first
+from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 
@@ -254,20 +254,15 @@ def _checked_answers(operation: str, type: str, answers: object, others: Mapping
     if not isinstance(answers, Mapping):
         raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
-        is_list = isinstance(answer, list) and all(isinstance(one, str) and one for one in answer)
-        takes_list, wanted = type == "MULTI_SELECT", f"{operation}: {field} must be"
-        raise_first(
-            (
-                not isinstance(field, str) or not field,
-                ValueError(f"{operation} takes only ids of fields that are texts"),
-            ),
-            (field in others, ValueError(f"{operation}: {field} is answered twice")),
-            (takes_list and not is_list, ValueError(f"{wanted} array of string")),
-            (
-                not takes_list and not isinstance(answer, str | None),
-                ValueError(f"{wanted} string or null, not {_kind(answer)}"),
-            ),
-        )
+        if not isinstance(field, str) or not field:
+            raise ValueError(f"{operation} takes only ids of fields that are texts")
+        if field in others:
+            raise ValueError(f"{operation}: {field} is answered twice")
+        if type == "MULTI_SELECT":
+            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+                raise ValueError(f"{operation}: {field} must be array of string")
+        elif answer is not None and not isinstance(answer, str):
+            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
     return answers
 
 

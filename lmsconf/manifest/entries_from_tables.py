@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, raise_first, shorten
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
@@ -349,23 +349,22 @@ def _problem(code: str, message: str, hint: str, where: SourceLocation, severity
 def _refuse_number(rows: Sequence[TableRow], table: Table, reference: Map, places: EntrySourceMap) -> None:
     """Raise ProblemsFound for no rows, unless `allow_empty` says so, and for more than MOST_ROWS."""
     selected = selection_text(reference) or " below the header"
-    raise_first(
+    rules = (
         (
             not rows and reference.get(ALLOW_EMPTY) is not True,
-            problem_found(
-                "sheet/nothing",
-                f"there is no row{selected}, so {places.at(FILE)} would declare nothing",
-                "Set `allow_empty: true` to allow this.",
-                table.sheet.row(table.header),
-            ),
+            "sheet/nothing",
+            f"there is no row{selected}, so {places.at(FILE)} would declare nothing",
+            "Set `allow_empty: true` to allow this.",
+            table.sheet.row(table.header),
         ),
         (
             len(rows) > MOST_ROWS,
-            problem_found(
-                "sheet/too-many",
-                f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
-                "Assign to groups instead of to single people, or split the project into several.",
-                places.at(FILE),
-            ),
+            "sheet/too-many",
+            f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+            "Assign to groups instead of to single people, or split the project into several.",
+            places.at(FILE),
         ),
     )
+    for is_wrong, code, message, hint, where in rules:
+        if is_wrong:
+            raise problem_found(code, message, hint, where)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from lmsconf.errors import ProblemsFound, SourceLocation, problem_found, raise_first
+from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.support.files import open_nonblocking
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
@@ -161,15 +161,16 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
     Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
     unsafe: resources that are owned and not declared are deleted.
     """
-    where, missing = SourceLocation(files.relative_path(folder)), "there is no such folder"
-    raise_first(
-        (not folder.exists(), problem_found("manifest/no-folder", missing, _NAMED, where)),
-        (not folder.is_dir(), problem_found("manifest/no-folder", "is not a folder", _NAMED, where)),
-        (
-            not files.is_inside_project(folder),
-            problem_found("manifest/outside", "is outside the project", _NAMED, where),
-        ),
-    )
+    if not folder.is_dir():
+        message = "is not a folder" if folder.exists() else "there is no such folder"
+        raise problem_found(
+            "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
+        )
+    if not files.is_inside_project(folder):
+        message = "is outside the project"
+        raise problem_found(
+            "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
+        )
     # The project file may be in the manifest folder, but is not a manifest.
     return sorted(
         (path for path in _below(folder) if files.relative_path(path) != PROJECT_FILE), key=files.relative_path

@@ -12,7 +12,7 @@ from typing import Final, cast
 from msgspec import convert
 from msgspec.structs import asdict, replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_first, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.entries_from_tables import FILE as TABLE
@@ -49,25 +49,19 @@ _EMPTY_HINT: Final = (
 def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
-    raise_first(
-        (
-            path.is_symlink(),
-            problem_found(
-                "project/link",
-                "is a symbolic link, and such links are not followed",
-                "Replace the link by the file.",
-                SourceLocation(FILE),
-            ),
-        ),
-        (
-            not path.is_file(),
-            problem_found(
-                "project/missing",
-                f"there is no {FILE} in {root.absolute()}",
-                f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
-            ),
-        ),
-    )
+    if path.is_symlink():
+        raise problem_found(
+            "project/link",
+            "is a symbolic link, and such links are not followed",
+            "Replace the link by the file.",
+            SourceLocation(FILE),
+        )
+    if not path.is_file():
+        raise problem_found(
+            "project/missing",
+            f"there is no {FILE} in {root.absolute()}",
+            f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
+        )
     reading = read_yaml(FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
         empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))

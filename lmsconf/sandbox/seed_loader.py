@@ -13,7 +13,6 @@ from typing import Final, TypeVar, cast
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
-from lmsconf.errors import raise_first
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
 from lmsconf.sandbox.handlers.groups import write_conditions
@@ -133,14 +132,10 @@ class SeedLoader(EntryLoader):
 
     def _load_person(self, numbered: tuple[str, SeedPerson]) -> None:
         id, person = numbered
-        known, has_right = self._people.setdefault(person.email.casefold(), id), person.admin or person.manager
-        raise_first(
-            (known != id, InvalidSeedValue(f"{person.email} is a duplicate")),
-            (
-                has_right and person.custom_archive_date is not None,
-                InvalidSeedValue("an admin or manager cannot have a custom archive date"),
-            ),
-        )
+        if self._people.setdefault(person.email.casefold(), id) != id:
+            raise InvalidSeedValue(f"{person.email} is a duplicate")
+        if person.custom_archive_date is not None and (person.admin or person.manager):
+            raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
         row = (
             *(id, person.email, person.first_name, person.last_name, person.admin, person.manager),
             *(self.now if person.archived else None, self.now, person.custom_archive_date),

@@ -21,7 +21,6 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.errors import raise_first
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import DELETED_TWICE, find_handler
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
@@ -169,11 +168,10 @@ class Sandbox(httpx.BaseTransport):
 
     def _check_credential(self, given: str) -> None:
         scheme, credential = given[: len(_BEARER)], given[len(_BEARER) :]
-        is_valid = scheme.lower() == _BEARER and self.keys.is_active(credential)
-        raise_first(
-            (not given, unauthorized("the header Authorization is missing")),
-            (not is_valid, unauthorized("the credential is not valid")),
-        )
+        if not given:
+            raise unauthorized("the header Authorization is missing")
+        if scheme.lower() != _BEARER or not self.keys.is_active(credential):
+            raise unauthorized("the credential is not valid")
 
     def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""

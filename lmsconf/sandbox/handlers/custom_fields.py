@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from lmsconf.errors import raise_first
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
 from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag, json_known, json_list
 
@@ -121,11 +120,10 @@ def replace(context: RequestContext) -> Json:
     field, choices = context.path["customFieldId"], cast("list[Mapping[str, str]]", context.body.get("choices", []))
     kept = [choice["choiceId"] for choice in choices if "choiceId" in choice]
     known = set(context.repository.column("SELECT id FROM choices WHERE field = ?", field))
-    unknown = sorted(set(kept) - known)
-    raise_first(
-        (unknown, bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")),
-        (len(set(kept)) < len(kept), bad_request("choices name the same choiceId twice")),
-    )
+    if unknown := sorted(set(kept) - known):
+        raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+    if len(set(kept)) < len(kept):
+        raise bad_request("choices name the same choiceId twice")
     context.values["removed"] = encode_ids(known - set(kept))
     _add_choice_ids(context)
     return _REPLACE(context)
