@@ -16,7 +16,7 @@ LmsconfError                      exit 1 unless listed otherwise
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -145,10 +145,11 @@ class LmsconfError(Exception):
     exit: ExitCode = ExitCode.ERROR
     code: str = "error"
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or self.code
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -179,6 +180,12 @@ def problem_found(
     return ProblemsFound([Problem(code=code, message=message, hint=hint, source=source)])
 
 
+def raise_found(problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
+    """Raise the problems that were collected together, if there are any."""
+    if problems:
+        raise ProblemsFound(problems, exit=exit)
+
+
 def _count(number: int, noun: str = "problem") -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
@@ -188,6 +195,13 @@ class UsageError(LmsconfError):
 
     exit = ExitCode.USAGE
     code = "usage"
+
+
+def refuse_if(*cases: tuple[object, str, str], error: Callable[..., LmsconfError] = UsageError) -> None:
+    """Raise an error for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
+    for holds, message, hint in cases:
+        if holds:
+            raise error(message, hint=hint)
 
 
 class StalePlan(LmsconfError):

@@ -255,21 +255,20 @@ def _meaning(
 ) -> tuple[type[ApiError], str | None]:
     """Return the error class and the hint for a status that is not 2xx."""
     status = answer.status
-    if status < 400:
-        return Rejected, _moved_hint(answer, transport)
-    if status == 401 or (status == 403 and not request.writes):
-        return Unauthorized, _ACCESS_HINT if status == 401 else _PERMISSION_HINT
-    if is_not_carried_out(status, answer.retry_after):
-        return Unreachable, LATER_HINT
-    if status == 404 and _is_at_the_root(request):
-        return (
-            Rejected,
-            f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, "
-            "or have one too many.",
-        )
-    if status < 500:
-        return Rejected, _dialect_hint(request, status)
-    return (WriteOutcomeUnknown, _LOST_HINT) if request.writes else (Unreachable, LATER_HINT)
+    wrong_base = (
+        f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too many."
+    )
+    meanings: tuple[tuple[bool, type[ApiError], str | None], ...] = (
+        (status < 400, Rejected, _moved_hint(answer, transport)),
+        (status == 401, Unauthorized, _ACCESS_HINT),
+        (status == 403 and not request.writes, Unauthorized, _PERMISSION_HINT),
+        (is_not_carried_out(status, answer.retry_after), Unreachable, LATER_HINT),
+        (status == 404 and _is_at_the_root(request), Rejected, wrong_base),
+        (status < 500, Rejected, _dialect_hint(request, status)),
+        (request.writes, WriteOutcomeUnknown, _LOST_HINT),
+        (True, Unreachable, LATER_HINT),
+    )
+    return next((kind, hint) for holds, kind, hint in meanings if holds)
 
 
 def _is_at_the_root(request: PreparedRequest) -> bool:

@@ -16,7 +16,7 @@ from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.scheduler import ApplyEvent, ApplyEvents, Waiting
 from lmsconf.cli import report_interrupt
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import (
     Output,
     confirm,
@@ -45,7 +45,7 @@ from lmsconf.cli.workspace_options import (
 )
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, refuse_if
 from lmsconf.model.fleet import INTERRUPTIONS
 from lmsconf.model.guards import parse_consents
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
@@ -110,7 +110,7 @@ def apply(
     PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
     consented, noted = parse_consents(allow), parse_meta(meta)
-    refuse_options(
+    refuse_if(
         (
             planfile is not None and (only or excluded or additive or no_effects),
             "a plan file is always applied as a whole",

@@ -86,6 +86,10 @@ class _GlobalOptionsMixin(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the first line of the help, which click would shorten on a narrow terminal."""
+        return (self.help or "").partition("\n")[0]
+
     def get_help(self, ctx: click.Context) -> str:
         from lmsconf.cli.usage import help_formatter
 
@@ -124,13 +128,6 @@ class Group(_GlobalOptionsMixin, click.Group):
 
             fail_unknown_command(ctx, args[0], known)
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each command with the first line of its help, which click would shorten on a narrow terminal."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, ((command and command.help) or "").partition("\n")[0]) for name, command in commands]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
 
 
 class CommandEntry(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ class CommandContext(Struct, frozen=True):
 
     @property
     def project(self) -> Path:
-        """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
+        """The project's folder. Raises LmsconfError if it is found in a folder that is not trusted."""
         from pathlib import Path
 
         from lmsconf.project.settings import find_project_folder
@@ -67,13 +67,6 @@ def project_prefix() -> str:
         if (top := find_work_tree(folder)) is not None:
             return f"{os.path.relpath(os.path.realpath(folder), top)}/".removeprefix("./")
     return ""
-
-
-def refuse_options(*cases: tuple[object, str, str]) -> None:
-    """Raise UsageError for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
-    for holds, message, hint in cases:
-        if holds:
-            raise UsageError(message, hint=hint)
 
 
 def is_given(flag: str) -> bool:
@@ -107,4 +100,4 @@ def note_folder(context: click.Context, option: click.Parameter, values: tuple[s
     note_value(context, option, values)
     for folder in map(Path, values):
         wrong = "that is a file" if folder.exists() else "there is no such folder"
-        refuse_options((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))
+        refuse_if((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import Output, output_options, write_stderr
 from lmsconf.cli.workspace_options import (
     CommandEvents,
@@ -21,7 +21,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode
+from lmsconf.errors import ExitCode, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.calls import Report
@@ -92,7 +92,7 @@ def drift(
     from lmsconf.workspace.project_manifests import load_base
 
     trusted = trusted_parts(trust_project, base)
-    refuse_options(
+    refuse_if(
         (accepted and base is not None, "--accept and --base exclude each other", "Remove --base."),
         (accepted and output.format != "text", "--accept prints a diff, which has no other format", "Remove --format."),
     )

@@ -23,14 +23,13 @@ from typing import Final, cast
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.apply.scheduler import Waiting
-from lmsconf.cli.context import refuse_options
 from lmsconf.cli.output import Output, mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.documents.reports import drift_summary_json, finding_json
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import Problem, Severity, refuse_if
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.canonical_json import Json
@@ -119,7 +118,7 @@ def _write_stdout(data: bytes) -> None:
 def _leave_stdout(path: str, output: Output) -> None:
     """Send the text of the result to stderr. Raises UsageError for another format, which is for a program."""
     if output.path == _STDOUT or leads_to_stdout(Path(output.path)):
-        refuse_options(
+        refuse_if(
             (
                 output.format != "text",
                 f"--events {path} and --format {output.format} both write to stdout",
@@ -133,7 +132,7 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
     """Raise UsageError if the command reads or writes the same file."""
     others = [Path(output.path), *(value for value in arguments.values() if isinstance(value, Path))]
     used = path.resolve() in [other.resolve() for other in others]
-    refuse_options((used, f"--events {path}: the command uses that file already", "Name another file."))
+    refuse_if((used, f"--events {path}: the command uses that file already", "Name another file."))
 
 
 _EVERY: Final = 1.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import (
     report_problems,
     write_template,
@@ -23,7 +23,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
@@ -115,7 +115,7 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
 
     known = {kind.section: name for name, kind in KINDS.items()}
     listed = f"There are {', '.join(known)}."
-    refuse_options(*((name not in known, f"--kind {name}: there is no such kind", listed) for name in sections))
+    refuse_if(*((name not in known, f"--kind {name}: there is no such kind", listed) for name in sections))
     return tuple(known[section] for section in sections)
 
 

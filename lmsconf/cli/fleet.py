@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from lmsconf.cli.command import Command, FiniteRange, Group
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, masks_people, output_options, write_stderr
 from lmsconf.cli.workspace_options import plan_signing_key, trust_project
-from lmsconf.errors import ExitCode, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError, refuse_if
 
 _FORMATS = ("text", "json", "markdown", "html")
 
@@ -260,7 +260,7 @@ def _run(
     from lmsconf.model.fleet import FleetAction, FleetEntry
     from lmsconf.render import FLEET_VIEWS
 
-    refuse_options(
+    refuse_if(
         (
             out is not None and masks_people(),
             "plan files contain e-mails, so --out and --mask-people exclude each other",

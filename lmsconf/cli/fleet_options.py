@@ -15,10 +15,10 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import P, show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.fleet.fleet_run import Engine
@@ -108,7 +108,7 @@ class FleetRun:
         from lmsconf.project.config_reader import read_project_file
 
         names_dask = scheduler is not None or worker_project is not None or allow_unencrypted
-        refuse_options(
+        refuse_if(
             (
                 context.workspace is not None,
                 "--workspace selects one workspace, and fleet works on many",
@@ -193,25 +193,31 @@ class FleetRun:
         """
         from lmsconf.model.fleet import FleetAction
 
-        if index.action is not FleetAction.PLAN:
-            raise LmsconfError(
+        declared, names = self.project.mapping_at("workspaces"), frozenset(self.workspaces)
+        refuse_if(
+            (
+                index.action is not FleetAction.PLAN,
                 f"the folder has the results of lmsconf fleet {index.action.value}, not plans",
-                hint="Name a folder that lmsconf fleet plan --out has made.",
-            )
-        declared = self.project.mapping_at("workspaces")
-        for entry in index.entries:
-            if entry.workspace not in declared:
-                raise LmsconfError(
+                "Name a folder that lmsconf fleet plan --out has made.",
+            ),
+            *(
+                (
+                    entry.workspace not in declared,
                     f"the folder has a plan for {entry.workspace}, and the project has no such workspace",
-                    hint="Check out the commit of the plan, or plan again.",
+                    "Check out the commit of the plan, or plan again.",
                 )
-        names = frozenset(self.workspaces)
+                for entry in index.entries
+            ),
+            error=LmsconfError,
+        )
         entries = tuple(entry for entry in index.entries if entry.workspace in names)
-        if index.entries and not entries:
-            raise UsageError(
+        refuse_if(
+            (
+                index.entries and not entries,
                 f"--select {self._selector}: the folder has no plan of a workspace with these labels",
-                hint="Select others, or plan again with this selector.",
+                "Select others, or plan again with this selector.",
             )
+        )
         return replace(index, entries=entries)
 
     @contextmanager

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import can_ask, report_problems, write_stderr
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.project.templates import InitAnswers
@@ -91,7 +91,7 @@ def _url(text: str) -> str:
 
 def _ci(text: str) -> str:
     """Return a supported CI system. Raises UsageError."""
-    refuse_options((text not in CI_SYSTEMS, f"there is no workflow for {text}", f"There are {', '.join(CI_SYSTEMS)}."))
+    refuse_if((text not in CI_SYSTEMS, f"there is no workflow for {text}", f"There are {', '.join(CI_SYSTEMS)}."))
     return text
 
 
@@ -99,7 +99,7 @@ def _name(text: str) -> str:
     """Return a valid workspace name. Raises UsageError."""
     from lmsconf.project.config_file import ENV_WORKSPACE
 
-    refuse_options(
+    refuse_if(
         (
             text == ENV_WORKSPACE,
             f"a workspace cannot be called {text}",
@@ -121,11 +121,14 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
     """
     from lmsconf.project.credentials import ENVS, env_may_hold_token
 
-    if len(text) > 60 or not env_may_hold_token(text, environ):
-        hint = f"Use one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
-        raise UsageError(
-            "that is not the name of an environment variable for a token", hint=f"{hint}is never written to a file."
+    refuse_if(
+        (
+            len(text) > 60 or not env_may_hold_token(text, environ),
+            "that is not the name of an environment variable for a token",
+            f"Use one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself is "
+            "never written to a file.",
         )
+    )
     return text
 
 
@@ -187,7 +190,7 @@ def init(
     from lmsconf.manifest.file_set import PROJECT_FILE
     from lmsconf.project.templates import render_project_files, write_schemas
 
-    refuse_options(
+    refuse_if(
         (
             context.workspace is not None,
             "--workspace selects a workspace of a project",

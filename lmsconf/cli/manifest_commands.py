@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import (
     PLAN_FORMATS,
     Output,
@@ -25,7 +25,7 @@ from lmsconf.cli.output import (
 from lmsconf.cli.workspace_options import (
     load_context_settings,
 )
-from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, raise_found, refuse_if
 from lmsconf.model.names import count_noun
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
     """
     from lmsconf.workspace.project_manifests import error_free, validate_offline
 
-    refuse_options((expanded and output.format != "text", "--expanded prints YAML", "Remove --format."))
+    refuse_if((expanded and output.format != "text", "--expanded prints YAML", "Remove --format."))
     plain: ExpandedEntries | None = [] if expanded else None
     manifests = error_free(validate_offline(load_context_settings(context), plain))
     if output.format != "text":
@@ -117,8 +117,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     settings = load_context_settings(context)
     manifests = error_free(load_manifests(settings))
     chosen = Selection(manifests.declared, replace(settings.policy, only=only))
-    if wrong := list(chosen.problems()):
-        raise ProblemsFound(wrong)
+    raise_found(list(chosen.problems()))
     output.show(GRAPH_VIEWS, build_graph(one for one in manifests.declared if chosen(one.address)))
 
 
@@ -175,7 +174,7 @@ def _is_folder(path: Path) -> bool:
     """Whether a path is a folder of manifests. Raises UsageError for what is none, and no file either."""
     from lmsconf.manifest.file_set import PROJECT_FILE
 
-    refuse_options(
+    refuse_if(
         (not path.exists(), f"{path}: there is no such file or folder", "Name manifests, or leave PATH out."),
         (
             (path / PROJECT_FILE).exists(),

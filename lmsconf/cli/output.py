@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeVar
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.context import is_given, project_prefix, refuse_options
-from lmsconf.errors import ExitCode, LmsconfError, Problem
+from lmsconf.cli.context import is_given, project_prefix
+from lmsconf.errors import ExitCode, LmsconfError, Problem, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,7 +224,7 @@ def show_progress(label: str, stream: TextIO | None = None) -> AbstractContextMa
 
 def refuse_without_terminal(hint: str) -> None:
     """Raise UsageError where no question can be asked. hint: what to pass instead."""
-    refuse_options((not can_ask(), "there is no terminal to ask for approval", hint))
+    refuse_if((not can_ask(), "there is no terminal to ask for approval", hint))
 
 
 def confirm(question: str, about: str = "") -> bool:
@@ -321,19 +321,24 @@ def refuse_unwritable(path: Path, name: str) -> None:
     """
     from lmsconf.support.files import is_writable
 
-    if path.suffix.lower() in (".yaml", ".yml") and path.exists():
-        raise LmsconfError(
+    refuse_if(
+        (
+            path.suffix.lower() in (".yaml", ".yml") and path.exists(),
             f"{name} would overwrite a YAML file, and the result is not YAML",
-            hint="Name another file, such as result.json.",
-        )
-    if path.suffix.lower() == ".csv" and path.is_file() and not _is_empty_or_result(path):
-        raise LmsconfError(
+            "Name another file, such as result.json.",
+        ),
+        (
+            path.suffix.lower() == ".csv" and path.is_file() and not _is_empty_or_result(path),
             f"{name} would overwrite a CSV file that lmsconf did not write",
-            hint="Name another file, or delete this one.",
-        )
-    if not is_writable(path):
-        hint = "Its folder must exist and be writable; it must not be a folder itself."
-        raise LmsconfError(f"{name} cannot be written", hint=hint)
+            "Name another file, or delete this one.",
+        ),
+        (
+            not is_writable(path),
+            f"{name} cannot be written",
+            "Its folder must exist and be writable; it must not be a folder itself.",
+        ),
+        error=LmsconfError,
+    )
 
 
 def _is_empty_or_result(path: Path) -> bool:

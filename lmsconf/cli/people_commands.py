@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import Output, output_options, report_problems
 from lmsconf.cli.workspace_options import (
     load_context_settings,
@@ -19,7 +19,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import ExitCode, ProblemsFound
+from lmsconf.errors import ExitCode, ProblemsFound, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
@@ -98,7 +98,7 @@ def audience(
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.render import AUDIENCE_VIEWS
 
-    refuse_options(
+    refuse_if(
         (
             by is not None and members and output.format == "csv",
             "CSV output has one table: --by and --members exclude each other",

@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import PLAN_FORMATS, Output, masks_people, output_options, refuse_unwritable, show_progress
 from lmsconf.cli.workspace_options import (
     CommandEvents,
@@ -30,7 +30,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, Problem, Severity
+from lmsconf.errors import ExitCode, Problem, Severity, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.calls import Report
@@ -200,7 +200,7 @@ def _refuse_options(
     undone: str | None, out: Path | None, people: Path | None, others: Mapping[str, object], *, no_effects: bool
 ) -> None:
     """Raise UsageError for options that do not go together. others: those that do not go with --undo."""
-    refuse_options(
+    refuse_if(
         *(
             (
                 undone is not None and given not in (None, False),
@@ -264,7 +264,7 @@ def _planned(
 def _refuse_same_file(files: Sequence[Path | None]) -> None:
     """Raise UsageError if a result would be written over another one, or over a file that is read."""
     named = [file.resolve() for file in files if file is not None and (file.is_file() or not file.exists())]
-    refuse_options(
+    refuse_if(
         *((named.count(file) > 1, f"two options name the file {file.name}", "Name another file.") for file in named)
     )
 

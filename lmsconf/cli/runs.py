@@ -13,12 +13,12 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import Output, masks_people, output_options, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import plan_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
-from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
+from lmsconf.errors import LmsconfError, UsageError, raise_found, refuse_if
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import RecordedRun
 from lmsconf.model.plan import Plan
@@ -53,7 +53,7 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
     taken = "show takes a saved plan, snapshot or apply report"
     text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
     is_json, masked = output.format == "json", masks_people()
-    refuse_options(
+    refuse_if(
         (
             is_json and masked and "json" not in views,
             "a snapshot contains e-mails",
@@ -185,7 +185,7 @@ def evidence(
     """
     given = since or out or people or sign_key
     verifies = words[:1] == ("verify",)
-    refuse_options(
+    refuse_if(
         (
             verifies and (len(words) != 2 or given),
             "verify takes one folder, --key and --head",
@@ -265,7 +265,7 @@ def _head(context: CommandContext) -> None:
 def _parsed_head(text: str) -> str:
     digest = text.strip().lower()
     wrong = len(digest) != 64 or digest.strip("0123456789abcdef")
-    refuse_options((wrong, f"--head {text}: that is not a digest", "Pass 64 digits that `evidence head` printed."))
+    refuse_if((wrong, f"--head {text}: that is not a digest", "Pass 64 digits that `evidence head` printed."))
     return digest
 
 
@@ -276,6 +276,5 @@ def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None
 
     key = None if key_file is None else load_public_key(key_file)
     result = verify_evidence(folder, key, heads)
-    if result.findings:
-        raise ProblemsFound(result.findings)
+    raise_found(result.findings)
     write_redacted(terminal_text("verified.txt.j2", result=result, key=key, heads=heads), sys.stdout)

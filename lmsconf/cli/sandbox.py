@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import FiniteRange, Group
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import refuse_without_terminal, require_consent, write_redacted, write_stderr
-from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def seed_command(
     from lmsconf.workspace.fill_sandbox import load_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
-    refuse_options(
+    refuse_if(
         (
             (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)),
             "expected one source and one destination",
@@ -258,7 +258,7 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
 
     settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
-    refuse_options(
+    refuse_if(
         (
             not chosen.embedded,
             f"workspace {chosen.name} is not a sandbox: {chosen.url}",
@@ -281,7 +281,7 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
 
 
 def refuse_memory(place: SandboxLocation) -> None:
-    refuse_options((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
+    refuse_if((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
 
 
 def refuse_foreign(path: Path) -> None:

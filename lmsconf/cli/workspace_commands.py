@@ -14,7 +14,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, refuse_options
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import (
     Output,
     masks_people,
@@ -36,7 +36,7 @@ from lmsconf.cli.workspace_options import (
     show_reading_progress,
     split_pairs,
 )
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError, refuse_if
 from lmsconf.model.names import normalize_email
 from lmsconf.support.files import state_folder
 
@@ -144,7 +144,7 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     write_redacted(listed, sys.stderr)
     hint = f"Pass --id {locks[0].id}."
-    refuse_options((len(locks) > 1, "it is not clear which lock to remove", hint))
+    refuse_if((len(locks) > 1, "it is not clear which lock to remove", hint))
     refuse_without_terminal(hint)
     require_consent("Remove this lock?")
     return locks[0]
@@ -168,7 +168,7 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
-    refuse_options(
+    refuse_if(
         (
             masks_people(),
             "--mask-people: the response would be printed unchanged, with the people in it",
@@ -253,7 +253,7 @@ def doctor(
     from lmsconf.workspace.connection import Connection
 
     people = {normalize_email(email) for email in emails}
-    refuse_options(
+    refuse_if(
         (
             not probe and (emails or content or yes),
             "--user, --content and --yes need --probe",

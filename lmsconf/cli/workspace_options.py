@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange, completes
-from lmsconf.cli.context import CommandContext, is_given, refuse_options
+from lmsconf.cli.context import CommandContext, is_given
 from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, write_stderr
-from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError, interrupt_exit_code
+from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +129,7 @@ def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) 
     """Yield name and value of each `name=value`. Raises UsageError for anything else."""
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        refuse_options((not name or not equals, f"{option} {pair}: expected {expected}", f"Write {option} {example}."))
+        refuse_if((not name or not equals, f"{option} {pair}: expected {expected}", f"Write {option} {example}."))
         yield name, value
 
 
@@ -146,7 +146,7 @@ def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
     """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
     from lmsconf.project.credentials import parse_trusted_parts
 
-    refuse_options(
+    refuse_if(
         (
             text is not None and base is None,
             "--trust-project needs --base",
@@ -177,18 +177,20 @@ def plan_signing_key(context: CommandContext) -> bytes | None:
     text = context.environ.get("LMSCONF_PLAN_KEY")
     if text is None:
         return None
-    if not text.strip():
-        raise UsageError(
-            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor verified",
-            hint=f"Set it to the key, or unset it to use plan files without signatures. {_MAKE_KEY}",
-        )
     key = text.encode("utf-8", "surrogateescape")
-    if len(key) < _KEY_BYTES:
-        raise UsageError(
+    refuse_if(
+        (
+            not text.strip(),
+            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor verified",
+            f"Set it to the key, or unset it to use plan files without signatures. {_MAKE_KEY}",
+        ),
+        (
+            len(key) < _KEY_BYTES,
             f"LMSCONF_PLAN_KEY has {len(key)} bytes, but a key needs at least {_KEY_BYTES}, so that it cannot be "
             "guessed",
-            hint=_MAKE_KEY,
-        )
+            _MAKE_KEY,
+        ),
+    )
     return key
 
 

@@ -24,10 +24,11 @@ from lmsconf.documents.reports import fleet_index_text, load_fleet_index
 from lmsconf.errors import (
     LmsconfError,
     Problem,
-    ProblemsFound,
     Terminated,
     UsageError,
     interrupt_exit_code,
+    raise_found,
+    refuse_if,
     shorten,
 )
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
@@ -118,9 +119,7 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
             f"--select {selector.text}: no workspace has these labels",
             hint=near or f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector.",
         )
-    problems = [*_unusable_names(project, names), *_shared_tokens(project, names, environ)]
-    if problems:
-        raise ProblemsFound(problems)
+    raise_found([*_unusable_names(project, names), *_shared_tokens(project, names, environ)])
     return names
 
 
@@ -246,19 +245,22 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
     index = load_file(folder / name, load_fleet_index, key)
     names: set[str] = set()
     for entry in index.entries:
-        if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
-            raise LmsconfError(
-                f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}",
-                hint=_EDITED,
-            )
-        if entry.workspace in names:
-            raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice", hint=_EDITED)
+        is_ours = _FILE_NAME.fullmatch(entry.workspace) and entry.file in (None, *result_files(entry.workspace))
         has_plan = entry.file == plan_path(folder, entry.workspace).name and entry.digest is not None
-        if index.action is FleetAction.PLAN and not (entry.failed or has_plan):
-            raise LmsconfError(
+        refuse_if(
+            (
+                not is_ours,
+                f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}",
+                _EDITED,
+            ),
+            (entry.workspace in names, f"{folder / name} names the workspace {entry.workspace} twice", _EDITED),
+            (
+                index.action is FleetAction.PLAN and not (entry.failed or has_plan),
                 f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest",
-                hint=_EDITED,
-            )
+                _EDITED,
+            ),
+            error=LmsconfError,
+        )
         names.add(entry.workspace)
     return index
 

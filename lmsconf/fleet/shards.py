@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import change_json
 from lmsconf.documents.plan_file import loads
-from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
@@ -41,12 +41,19 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     selector: of workspaces. max_rate: requests a second of all jobs together. image: the container image with lmsconf.
     Raises UsageError for what that engine cannot run.
     """
-    if format in _NEEDS_IMAGE and image is None:
-        raise UsageError(f"--format {format} needs --image", hint="Name it by its digest: registry/lmsconf@sha256:…")
     most = _MOST.get(format, shards)
-    if shards > most:
-        message = f"--shards {shards}: {format} runs at most {most} jobs of one matrix"
-        raise UsageError(message, hint=f"Pass --shards {most}.")
+    refuse_if(
+        (
+            format in _NEEDS_IMAGE and image is None,
+            f"--format {format} needs --image",
+            "Name it by its digest: registry/lmsconf@sha256:…",
+        ),
+        (
+            shards > most,
+            f"--shards {shards}: {format} runs at most {most} jobs of one matrix",
+            f"Pass --shards {most}.",
+        ),
+    )
     if max_rate is not None and max_rate / shards < _LEAST_RATE:
         raise UsageError(
             f"--max-rate {max_rate:g}: less than {_LEAST_RATE} for each of {shards} jobs",
@@ -79,10 +86,12 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     what is collected looks complete, so it has to be.
     """
     indexes = {folder: read_index(folder, key) for folder in folders}
-    if len({index.action for index in indexes.values()}) > 1:
-        raise LmsconfError("the folders are of different commands", hint="Collect folders of one lmsconf fleet plan.")
-    if len(indexes) < len(folders):
-        raise LmsconfError("a folder is named twice", hint=_ONE_RUN)
+    actions = {index.action for index in indexes.values()}
+    refuse_if(
+        (len(actions) > 1, "the folders are of different commands", "Collect folders of one lmsconf fleet plan."),
+        (len(indexes) < len(folders), "a folder is named twice", _ONE_RUN),
+        error=LmsconfError,
+    )
     _refuse_missing_shards(indexes.items())
     entries = _entries(indexes.items())
     _refuse_other_workspaces(indexes.values(), entries)

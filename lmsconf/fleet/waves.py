@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found
 from lmsconf.fleet.fleet_run import (
     EVERY,
     Engine,
@@ -112,8 +112,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
                     hint=f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}",
                 )
             )
-    if problems:
-        raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
+    raise_found(problems, exit=ExitCode.BLOCKED)
 
 
 def apply_waves(

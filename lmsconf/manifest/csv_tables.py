@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
 from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
@@ -251,8 +251,7 @@ def parse_csv_table(path: str, text: str) -> Table:
     _refuse_preamble(sheet, rows)
     table = replace(table_of(sheet, "CSV file", rows), faults=tuple(_formulas(sheet, rows)))
     # Cells of a workbook cannot be shifted by a separator.
-    if shifted := list(islice(shifted_row_problems(table), ENOUGH)):
-        raise ProblemsFound(shifted)
+    raise_found(list(islice(shifted_row_problems(table), ENOUGH)))
     return table
 
 

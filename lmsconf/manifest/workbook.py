@@ -11,13 +11,14 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, refuse_if, shorten
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
@@ -80,8 +81,7 @@ def _check_name(path: str, data: bytes) -> None:
     ending = PurePosixPath(path).suffix.lower()
     kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
     right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
-    _refuse_first(
-        path,
+    refuse_if(
         (
             data.startswith(_OLD),
             "this is a workbook with a password, or in the format of Excel before 2007",
@@ -102,14 +102,8 @@ def _check_name(path: str, data: bytes) -> None:
             f"this is {kind}, not a CSV file",
             f"Save it as CSV, or name it {shorten(right)}.",
         ),
+        error=partial(_refused, path),
     )
-
-
-def _refuse_first(path: str, *rules: tuple[bool, str, str]) -> None:
-    """Raise ProblemsFound for the first rule that holds: whether it does, the message, and the hint."""
-    for is_broken, message, hint in rules:
-        if is_broken:
-            raise _refused(path, message, hint)
 
 
 def _check_size(path: str, data: bytes) -> None:
@@ -130,8 +124,7 @@ def _check_size(path: str, data: bytes) -> None:
             most = max((_cells(archive.read(part)) for part in sheets if not part.flag_bits & 1), default=0)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
-    _refuse_first(
-        path,
+    refuse_if(
         (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER),
         (
             most > 10 * CELLS,
@@ -145,6 +138,7 @@ def _check_size(path: str, data: bytes) -> None:
             "this is a zip archive, and not a workbook",
             "Save the table as .xlsx or as CSV.",
         ),
+        error=partial(_refused, path),
     )
 
 

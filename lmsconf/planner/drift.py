@@ -63,6 +63,11 @@ def make_drift(
     active = [rule for rule in ignores if rule.is_active(today)]
     counted, ignored = _split_ignored(findings, active)
     applied = inputs.applied
+    unplannable = (
+        [unplannable_base(applied.name, "every difference counts as drift")]
+        if applied is not None and applied.changes is None
+        else []
+    )
     unmatched = (
         () if inputs.broken else _unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged])
     )
@@ -84,7 +89,7 @@ def make_drift(
         problems=(
             *inputs.broken,
             *_comparing(plan),
-            *_unplannable(applied),
+            *unplannable,
             *warn_of_expired_ignores(ignores, today),
             *unmatched,
         ),
@@ -142,11 +147,6 @@ def _split_ignored(
     pairs = list(zip(ordered, rules, strict=True))
     ignored = [IgnoredFinding(finding=finding, entry=matching[0]) for finding, matching in pairs if matching]
     return [finding for finding, matching in pairs if not matching], ignored
-
-
-def _unplannable(applied: AppliedBase | None) -> Iterator[Problem]:
-    if applied is not None and applied.changes is None:
-        yield unplannable_base(applied.name, "every difference counts as drift")
 
 
 def unplannable_base(name: str, effect: str) -> Problem:

@@ -43,38 +43,30 @@ def planned_resources(
 ) -> list[PlannedResource]:
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[PlannedResource] = []
+    additive = planning.policy.additive
+    update = update_action(planning) if kind.name == CONTENT_TARGET else Action.UPDATE
     for match in result.matches:
-        if not planning.chosen(match.along or match.address):
-            continue
-        sides = diff(planning, match)
-        if sides is None or sides.before == sides.after:
-            continue
-        if planning.policy.additive and sides.before is not None:
-            reduced = additions_only(sides)
-            if reduced.after != sides.after:
+        sides = diff(planning, match) if planning.chosen(match.along or match.address) else None
+        if additive and sides is not None and sides.before is not None and sides.before != sides.after:
+            whole, sides = sides, additions_only(sides)
+            if sides.after != whole.after:
                 left_out.append(match.address)
-            sides = reduced
-            if sides.before == sides.after:
-                continue
-        action = Action.CREATE if match.row is None else Action.UPDATE
-        if match.row is not None and kind.name == CONTENT_TARGET:
-            action = update_action(planning)
-        out.append(
-            PlannedResource(
-                address=_kept_address(kind, match, sides) if planning.policy.additive else match.address,
-                subject=match,
-                sides=sides,
-                action=action,
+        if sides is not None and sides.before != sides.after:
+            out.append(
+                PlannedResource(
+                    address=_kept_address(kind, match, sides) if additive else match.address,
+                    subject=match,
+                    sides=sides,
+                    action=Action.CREATE if match.row is None else update,
+                )
             )
-        )
     for deletion in result.deletions:
-        if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
-            continue
-        if planning.policy.additive:
+        is_chosen = planning.chosen(deletion.address) or (deletion.with_ and planning.chosen(deletion.with_))
+        if is_chosen and additive:
             left_out.append(deletion.address)
-            continue
-        sides = state_before_deletion(planning, deletion)
-        out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
+        elif is_chosen:
+            sides = state_before_deletion(planning, deletion)
+            out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
 
 

@@ -100,8 +100,6 @@ class _Comparing:
             paired.update(old.resource.row.id for old in alike if old.is_deleted)
             others = [old for old in olds if old.resource.row.id not in replaced]
             close = () if alike else tuple(_close(change, content, others))
-            if not alike and not close:
-                continue
             rename = PossibleRename(
                 address=change.address,
                 alike=tuple(self._candidate(old, f"the same {content.of}") for old in alike if not old.is_absent),

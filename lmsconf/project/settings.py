@@ -12,7 +12,16 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, problem_found, shorten
+from lmsconf.errors import (
+    LmsconfError,
+    Problem,
+    SourceLocation,
+    UsageError,
+    problem_found,
+    raise_found,
+    refuse_if,
+    shorten,
+)
 from lmsconf.manifest.file_set import MANIFESTS
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json, members
@@ -41,17 +50,11 @@ from lmsconf.support.files import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 
-class UntrustedProjectFolder(LmsconfError):
-    """The project file is in a folder that another user owns or may write to."""
-
-    code = "project/foreign"
-
-
 def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     """Return the nearest folder with a project file, from `start` upwards; `start` if there is none.
 
     The search ends at the root of the git work tree; outside a repository, at the home folder; outside both, at
-    `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
+    `start`; and at any folder that another user (but root) owns or may write to. Raises LmsconfError if such
     a folder has the project file.
     """
     real = Path(os.path.realpath(start))
@@ -62,9 +65,10 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if os.path.lexists(folder / FILE):
             if foreign is not None:
                 named = real if folder is start else folder
-                raise UntrustedProjectFolder(
+                raise LmsconfError(
                     f"{named} {foreign}, so its {FILE} is not used",
                     hint=f"If you trust it, pass its folder: -C {shlex.quote(str(named))}",
+                    code="project/foreign",
                 )
             return folder
         if foreign is not None or last == (real if folder is start else folder):
@@ -163,10 +167,17 @@ def load_settings(
     for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
     root = project_root(directory, environ)
-    for other, value in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
-        if value and environ.get("LMSCONF_URL"):  # it is a workspace of its own
-            hint = f"Unset LMSCONF_URL, or remove {other}."
-            raise UsageError(f"LMSCONF_URL and {other} both select a workspace", hint=hint)
+    selected = {"--workspace": workspace, "LMSCONF_WORKSPACE": environ.get("LMSCONF_WORKSPACE")}
+    refuse_if(
+        *(
+            (
+                value and environ.get("LMSCONF_URL"),  # it is a workspace of its own
+                f"LMSCONF_URL and {other} both select a workspace",
+                f"Unset LMSCONF_URL, or remove {other}.",
+            )
+            for other, value in selected.items()
+        )
+    )
     return settings_of(read_project_file(root), root, workspace, environ, today=today, ask=ask)
 
 
@@ -238,8 +249,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
         for is_wrong, message, hint in _folder_rules(name, names, workspace, root)
         if is_wrong
     ]
-    if problems:
-        raise ProblemsFound(problems)
+    raise_found(problems)
     return [root / name for name in names]
 
 

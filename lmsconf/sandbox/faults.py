@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import ProblemsFound, raise_found
 
 BodyCorruption: TypeAlias = Literal["truncated", "html"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -123,8 +123,7 @@ def parse_faults(path: Path) -> list[Fault]:
             script.append(replace(fault, headers={name.lower(): text for name, text in fault.headers.items()}))
         except InvalidSeedValue as error:
             problems.append(f"[{place}]: {error}")
-    if problems:
-        raise ProblemsFound([file_problem("faults", str(path), message) for message in problems])
+    raise_found([file_problem("faults", str(path), message) for message in problems])
     return script
 
 

@@ -294,12 +294,8 @@ def encode_ids(ids: Iterable[str]) -> str:
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute(begin)
-    try:
+    with connection:
         yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def _open(path: str) -> sqlite3.Connection:

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, raise_found
 from lmsconf.kinds.kind_table import dependencies
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
@@ -139,8 +139,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             if not more:
                 break
             wanted += [one for one in every if one.address in more]
-        if problems:
-            raise ProblemsFound([locate_on_disk(problem, draft) for problem in problems])
+        raise_found([locate_on_disk(problem, draft) for problem in problems])
         return replace(draft, asked=asked)
 
     def without_refused_edits(self) -> DriftReport:

@@ -26,12 +26,6 @@ RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
 """Host and port, or an embedded workspace, and maximum rate → the rate limiter of its connections."""
 
 
-class HostNotAllowed(LmsconfError):
-    """LMSCONF_ALLOWED_HOSTS does not allow a token to be sent to the host of a workspace."""
-
-    code = "url/host"
-
-
 SANDBOX_HOST = "http://sandbox"
 
 
@@ -141,13 +135,13 @@ class Connection:
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.
 
-        Raises HostNotAllowed for a host that is not allowed, LmsconfError for a token that cannot be resolved.
+        Raises LmsconfError for a host that is not allowed, and for a token that cannot be resolved.
         """
         if self._token is not None:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
-            raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
+            raise LmsconfError(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1], code="url/host")
         if chosen.embedded:
             from lmsconf.sandbox.service import Sandbox
 

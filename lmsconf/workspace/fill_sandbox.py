@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.documents.snapshot_file import FORMAT, snapshot_of
-from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.errors import LmsconfError, ProblemsFound, raise_found
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, audiences_among
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -106,8 +106,7 @@ def fill_workspace(
         if isinstance(values, Snapshot)
         else fill_from_seed(context, values)
     )
-    if problems:
-        raise ProblemsFound([file_problem("seed", source, message) for message in problems])
+    raise_found([file_problem("seed", source, message) for message in problems])
 
 
 def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_unlisted: bool) -> list[str]:

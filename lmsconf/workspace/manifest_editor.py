@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, raise_found
 from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
@@ -84,8 +84,7 @@ class ManifestEditor(Struct):
         for page in self.pages.values() if not self.problems else ():
             with self._refusals():
                 changed |= {page.name: page.edited_bytes()} if page.is_changed else {}
-        if self.problems:
-            raise ProblemsFound(self.problems)
+        raise_found(self.problems)
         return changed
 
     @contextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, UsageError, refuse_if
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE, files_digest
 from lmsconf.manifest.load import ExpandedEntries, load_folder
@@ -380,18 +380,19 @@ def _folder(text: str, root: Path) -> Path:
     ref, and so choose what it is compared with.
     """
     folder = Path(text)
-    if text.startswith("-"):
-        raise UsageError(f"--base {text}: this looks like an option", hint="Pass a folder, a branch or a commit.")
-    if not folder.is_dir():
-        raise UsageError(
+    refuse_if(
+        (text.startswith("-"), f"--base {text}: this looks like an option", "Pass a folder, a branch or a commit."),
+        (
+            not folder.is_dir(),
             f"--base {text}: there is no such folder, and no such commit",
-            hint="Pass a folder, a branch or a commit. For a remote branch, run git fetch first.",
-        )
-    if not _is_path(text) and find_work_tree(root) is not None and find_work_tree(folder) is not None:
-        raise UsageError(
+            "Pass a folder, a branch or a commit. For a remote branch, run git fetch first.",
+        ),
+        (
+            not _is_path(text) and find_work_tree(root) is not None and find_work_tree(folder) is not None,
             f"--base {text}: there is no such commit",
-            hint=f"For a folder, write ./{text}. For a remote branch, run git fetch first.",
-        )
+            f"For a folder, write ./{text}. For a remote branch, run git fetch first.",
+        ),
+    )
     return folder
 
 

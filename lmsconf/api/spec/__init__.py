@@ -27,7 +27,7 @@ from lmsconf.api.spec.operations import (
     with_wire_names,
 )
 from lmsconf.api.spec.value_encoding import TIME_ZONE
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import Problem, SourceLocation, raise_found
 from lmsconf.model.names import grouped
 from lmsconf.model.time_formats import is_zone
 
@@ -44,16 +44,11 @@ def _dialect(
 
     Raises ProblemsFound for unknown keys, invalid values and clashing names.
     """
-    if wrong := [
-        replace(problem, source=at.get(key))
-        for key, value in overrides.items()
-        if (problem := _problem(description, key, value))
-    ]:
-        raise ProblemsFound(wrong)
+    wrong = ((key, _problem(description, key, value)) for key, value in overrides.items())
+    raise_found([replace(problem, source=at.get(key)) for key, problem in wrong if problem is not None])
     defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
     values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
-    if clashes := list(_clashes(description, values, overrides, at)):
-        raise ProblemsFound(clashes)
+    raise_found(list(_clashes(description, values, overrides, at)))
     return values
 
 

@@ -138,18 +138,6 @@ def _has_one_of(names: Sequence[str], call: _Call) -> bool:
     return any(call.body.get(name) for name in names)
 
 
-def _clears_description(call: _Call) -> bool:
-    return "description" in call.body and not call.body["description"]
-
-
-def _is_for_everyone(call: _Call) -> bool:
-    return call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID)
-
-
-def _has_seconds(call: _Call) -> bool:
-    return any(parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name))
-
-
 def _clears_time(call: _Call) -> bool:
     if call.spec.behaviour(CLEAR_TIME) == "omit":
         return any(name not in call.body for name in WINDOW)
@@ -165,10 +153,12 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     BATCH: _names_several,
     WHO_CAN_MANAGE: partial(_has_one_of, ("userIds", "managers", "managerIds")),
-    CLEAR_DESCRIPTION: _clears_description,
-    EVERYONE_ID: _is_for_everyone,
+    CLEAR_DESCRIPTION: lambda call: "description" in call.body and not call.body["description"],
+    EVERYONE_ID: lambda call: call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID),
     TIME_FORMAT: partial(_has_one_of, WINDOW),
-    "content-targets.time-precision": _has_seconds,
+    "content-targets.time-precision": lambda call: any(
+        parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name)
+    ),
     TIME_ZONE: lambda call: call.spec.behaviour(TIME_FORMAT) == "iso-local" and _has_one_of(WINDOW, call),
     CLEAR_TIME: _clears_time,
     MANAGED_GROUPS: lambda call: call.path.endswith("/false"),

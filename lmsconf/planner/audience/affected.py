@@ -84,10 +84,10 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
 class AccessScope(Struct, kw_only=True):
     """The changes of a plan that decide who has what.
 
-    takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
     addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
     plan → id, for live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
-    unarchived: how many accounts the plan unarchives; they are archived now, and count in no number.
+    dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
+    they are archived now, and count in no number.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)
@@ -97,9 +97,31 @@ class AccessScope(Struct, kw_only=True):
     losses: Sequence[FieldOrChoiceDeletion] = ()
     addresses: dict[AudienceKey, Address] = field(default_factory=dict)
     emails: dict[str, RemoteId] = field(default_factory=dict)
-    takes: bool = False
-    requires: bool = False
+    dates: bool = False
     unarchived: int = 0
+
+    @property
+    def takes(self) -> bool:
+        """Whether the changes can take access from anybody."""
+        return (
+            bool(self.losses)
+            # At a later date access ends, too: that is no loss now, but no mere addition either.
+            or self.dates
+            or any(group.deleted or group.leaves for group in self.groups.values())
+            or any(not isinstance(id, Ref) for id in self.smart_groups)
+            or any(person.id is not None and (person.answers or person.archived) for person in self.people)
+            or any(map(_may_narrow, self.assignments))
+        )
+
+    @property
+    def requires(self) -> bool:
+        """Whether the changes can make content mandatory for anybody."""
+        return (
+            any(group.joins and not isinstance(id, Ref) for id, group in self.groups.items())
+            or any(group.conditions is not None and not isinstance(id, Ref) for id, group in self.smart_groups.items())
+            or any(person.id is None or person.answers for person in self.people)
+            or any(change.terms is not None and change.terms.mandatory for change in self.assignments)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -131,7 +153,7 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
     losses = [loss for loss in planning.losses if loss.address in changed_fields]
-    scope = AccessScope(losses=losses, takes=bool(losses))
+    scope = AccessScope(losses=losses)
     contents = ContentResolver(planning)
     for item in items:
         kind = item.address.kind
@@ -155,29 +177,23 @@ def _key(item: PlannedResource) -> RemoteId | Ref:
 def _add_group(scope: AccessScope, item: PlannedResource) -> None:
     if isinstance(item.subject, Deletion):
         scope.groups[_key(item)] = ChangedGroup(address=item.address, deleted=True)
-        scope.takes = True
         return
     before, after = (included(form or {}, "members") for form in (item.sides.before, item.sides.after))
     joins, leaves = after - before, before - after
     if joins or leaves or item.subject.row is None:
         scope.groups[_key(item)] = ChangedGroup(address=item.address, joins=joins, leaves=leaves)
-        scope.requires = scope.requires or (bool(joins) and item.subject.row is not None)
-        scope.takes = scope.takes or bool(leaves)
 
 
 def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
     before, after = item.sides.before or {}, item.sides.after
     if after is None:
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
-        scope.takes = True
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
         conditions = tuple(
             Condition(*_by_ids(planning, one.field, one.choices), one.system_condition)
             for one in sorted_for_request(after)
         )
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
-        scope.takes = scope.takes or item.subject.row is not None
-        scope.requires = scope.requires or item.subject.row is not None
 
 
 def _by_ids(
@@ -206,11 +222,7 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
         id = None if row is None else RemoteId(row.id)
         person = ChangedPerson(address=item.address, id=id, answers=answers, archived=archived, ends=ends)
         scope.people.append(person)
-        scope.takes = scope.takes or (row is not None and bool(answers or archived))
-        scope.requires = scope.requires or row is None or bool(answers)
-    if row is not None and date is not None:
-        # Access ends at that date: later than the plan, so it is no loss now, but no mere addition either.
-        scope.takes = True
+    scope.dates = scope.dates or (row is not None and date is not None)
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
@@ -237,7 +249,6 @@ def _add_assignment(
     if isinstance(subject, Deletion):
         row: TargetRow = subject.row
         change = ChangedAssignment(address=item.address, content=row.content, audience=None, row=row, terms=None)
-        scope.takes = True
     else:
         match = cast("Match[AssignmentSpec, TargetRow]", subject)
         declared, spec = match.declared, match.declared.spec
@@ -254,8 +265,6 @@ def _add_assignment(
             row=match.row,
             terms=terms,
         )
-        scope.takes = scope.takes or (match.row is not None and _may_narrow(match.row, terms))
-        scope.requires = scope.requires or spec.mandatory
     scope.assignments.append(change)
 
 
@@ -273,13 +282,14 @@ def live_terms(row: TargetRow) -> Terms:
     return Terms(row.mandatory, Window(start, finish))
 
 
-def _may_narrow(row: TargetRow, after: Terms) -> bool:
+def _may_narrow(change: ChangedAssignment) -> bool:
     """Return whether a changed assignment no longer covers all of its window."""
+    if change.row is None or change.terms is None:
+        return change.row is not None
     try:
-        before = live_terms(row)
+        old, new = live_terms(change.row).window, change.terms.window
     except ValueError:
         return True
-    old, new = before.window, after.window
     starts_later = new.start is not None and (old.start is None or new.start > old.start)
     ends_earlier = new.finish is not None and (old.finish is None or new.finish < old.finish)
     return starts_later or ends_earlier

@@ -124,11 +124,8 @@ class Memberships:
         kind, id = key
         if key == EVERYONE_KEY:
             return Audience(before=self.active_before, after=self.active_after)
-        if kind == GROUP:
-            return self._group(id)
-        if kind == SMART_GROUP:
-            return self._smart_group(id)
-        return self._person(id)
+        find = {GROUP: self._group, SMART_GROUP: self._smart_group}.get(kind, self._person)
+        return find(id)
 
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
         """Return the conditions of a smart group before and after the plan; none where it does not exist."""
