@@ -238,9 +238,7 @@ class Client(AbstractContextManager["Client"]):
         """Whether a retry cannot repeat a write and may succeed."""
         if isinstance(outcome, HttpResponse):
             return self._retry.is_retry_safe(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
-        if isinstance(outcome, RequestNotSent):
-            return not outcome.final
-        return not request.writes
+        return not (outcome.final if isinstance(outcome, RequestNotSent) else request.writes)
 
 
 def _exchange(

@@ -285,11 +285,10 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     read, totals = len(scan.rows), sorted(scan.totals)
     if scan.totals <= {read} or (schema.counts_unlisted and read < totals[0]):
         return None
-    counts = " and then ".join(map(str, totals))
-    reason = f"{read} {schema.listing.rows} received, but the service counts {counts}"
-    if schema.listing.counted is None or read > totals[0]:
-        return reason
-    return f"{reason} (if that includes archived people, set `{schema.listing.counted}: all` in `dialect`)"
+    reason = f"{read} {schema.listing.rows} received, but the service counts {' and then '.join(map(str, totals))}"
+    may_count_others = schema.listing.counted is not None and read < totals[0]
+    hint = f" (if that includes archived people, set `{schema.listing.counted}: all` in `dialect`)"
+    return f"{reason}{hint if may_count_others else ''}"
 
 
 def required_list(operation: Operation) -> tuple[str, str]:

@@ -154,11 +154,9 @@ def _query_text(query: Mapping[str, Json]) -> str:
 
 def _text(name: str, value: object) -> str:
     """Return a query value as text. Raises ValueError for an object or a nested list."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise ValueError(f"{value!r} cannot be the query parameter {name}")
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} cannot be the query parameter {name}")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _SHOWN = 300

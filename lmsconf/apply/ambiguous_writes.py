@@ -152,10 +152,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         self.lags[sent.call.address.kind].append(self.timing.now() - begun)
 
     def usual_lag(self, kind: str, tried: int) -> float:
-        """Return twice the longest time, in seconds, that calls of a kind took to show.
-
-        Before any has, a second. tried: how many calls have been waited for in vain; after some, 0.
-        """
+        """Return twice the longest lag of a kind's calls, in seconds: 1 if none is known, 0 after many tries."""
         unknown = min(_LAG, self.patience) if tried < _MOST_IN_VAIN else 0.0
         return 2 * max(self.lags[kind], default=unknown / 2)
 

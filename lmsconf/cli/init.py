@@ -136,8 +136,7 @@ def _zone(text: str) -> str:
     """Return an IANA time zone name. Raises UsageError."""
     from lmsconf.model.time_formats import is_zone
 
-    if not is_zone(text):
-        raise UsageError(f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm.")
+    refuse_if((not is_zone(text), f"there is no time zone {text}", "Write an IANA name such as Europe/Stockholm."))
     return text
 
 

@@ -257,8 +257,8 @@ def _head(context: CommandContext) -> None:
     from lmsconf.documents.journal.journal_reader import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
-    if not heads:
-        raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
+    nothing = (not heads, "no run is recorded here", "Run this where lmsconf apply has run, after it.")
+    refuse_if(nothing, error=LmsconfError)
     write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
 
 

@@ -30,8 +30,10 @@ MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
 PRECISION: Final = "content-targets.time-precision"
-_TIME_KEYS: Final = (TIME_ZONE, TIME_FORMAT, PRECISION)
-KEYS: Final = (MANDATORY, START, *_TIME_KEYS, FINISH, DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID)
+KEYS: Final = (
+    *(MANDATORY, START, TIME_ZONE, TIME_FORMAT, PRECISION, FINISH),
+    *(DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID),
+)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -64,7 +66,7 @@ class AssignmentLessons:
         """Probe all keys of assignments, names before behaviours."""
         self._client.try_candidates(MANDATORY, self._is_mandatory)
         self._client.try_candidates(START, self._is_start)
-        self._client.learn(_TIME_KEYS, self._formats)
+        self._client.learn((TIME_ZONE, TIME_FORMAT, PRECISION), self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
         self._client.learn((DEFAULT_START,), self._default_start)
         self._client.learn((ON_EXISTING,), self._existing)
@@ -114,8 +116,7 @@ class AssignmentLessons:
             return False
         is_local = _is_at(with_offset(shown, str(self._zone)), self._start)
         if is_local:
-            reason = f"a time was shown as {shown}, without an offset"
-            self._client.record_value(TIME_ZONE, str(self._zone), reason)
+            self._client.record_value(TIME_ZONE, str(self._zone), f"a time was shown as {shown}, without offset")
         return is_local
 
     def _sent(self, moment: datetime, form: str) -> str | int:

@@ -42,21 +42,12 @@ from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
-
-class PeopleNotRestored(LmsconfError):
-    """What a probe that was killed changed of people cannot be restored."""
-
-    code = "probe/not-restored"
-
-
-class SubjectNotFound(LmsconfError):
-    """The named person or content does not exist, or is ambiguous."""
-
-    code = "probe/no-subject"
+_NO_SUBJECT: Final = "probe/no-subject"
+"""The code of a named person or content that does not exist, or is ambiguous."""
 
 
 class ProbeRun:
-    """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
+    """One probe run. Raises LmsconfError, before anything is created, if a subject does not exist.
 
     users     the e-mails of people who may be changed; a second one is only added to the scratch group
     content   the name of the content that may be assigned; None: none
@@ -227,16 +218,17 @@ class ProbeRun:
         self._kept.save(self._people, {**self._client.spec.overrides, **self._client.along})
 
     def _clean_up_after_killed_probe(self) -> None:
-        """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""
+        """Delete what earlier probes left, and restore their people. Raises LmsconfError if that fails."""
         kept, self._client.along = self._kept.load()
         self._people = [state for person in kept if (state := person.of_killed_probe(self._client, self._now))]
         for person in self._people:
             self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
         self._leftovers, _ = self._sweep()
         if changed := self._restore():
-            raise PeopleNotRestored(
+            raise LmsconfError(
                 f"left by an earlier probe: {'; '.join(changed)}",
                 hint=f"Put it back by hand, then delete {self._kept.file}.",
+                code="probe/not-restored",
             )
         self._kept.discard()
         self._client.along, self._people = {}, []
@@ -289,43 +281,41 @@ def _person(api: Api, user: str) -> str:
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
     hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace."
-    raise SubjectNotFound(f"--user {user}: no person has that e-mail", hint=hint)
+    raise LmsconfError(f"--user {user}: no person has that e-mail", hint=hint, code=_NO_SUBJECT)
 
 
 def _content(api: Api, name: str) -> str:
     """The id of the one content with that name or id."""
     rows = api.rows(CATALOG).rows
     ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
-    if not ids:
-        ids = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
+    ids = ids or [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
     if not ids:
         hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
-        raise SubjectNotFound(f"--content {name}: there is no such content", hint=hint)
+        raise LmsconfError(f"--content {name}: there is no such content", hint=hint, code=_NO_SUBJECT)
     return _only(f"{name} is not one content", ids)
 
 
 def _only(message: str, ids: list[str]) -> str:
     if len(ids) > 1:
-        raise SubjectNotFound(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
+        raise LmsconfError(
+            f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.", code=_NO_SUBJECT
+        )
     return ids[0]
 
 
 _KEY: Final = "dialect"
-
-
-class UneditableLayout(LmsconfError):
-    """The file has a layout that cannot be edited safely."""
-
-    code = "probe/not-written"
+_NOT_WRITTEN: Final = "probe/not-written"
 
 
 def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) -> str:
     """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
 
-    Raises UneditableLayout.
+    Raises LmsconfError for a layout that cannot be edited safely.
     """
     if not isinstance(_parsed(text), dict):
-        raise UneditableLayout("the project file is not a single mapping", hint="Fix it first: lmsconf validate")
+        raise LmsconfError(
+            "the project file is not a single mapping", hint="Fix it first: lmsconf validate", code=_NOT_WRITTEN
+        )
     end = "\r\n" if "\r\n" in text else "\n"
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
@@ -379,6 +369,6 @@ def _dialect_lines(dialect: Mapping[str, Value]) -> list[str]:
     return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
 
 
-def _unsafe_edit(dialect: Mapping[str, Value]) -> UneditableLayout:
-    lines = "\n".join(_dialect_lines(dialect))
-    return UneditableLayout("the project file cannot be edited safely", hint=f"Add this to it:\n{lines}")
+def _unsafe_edit(dialect: Mapping[str, Value]) -> LmsconfError:
+    hint = "\n".join(["Add this to it:", *_dialect_lines(dialect)])
+    return LmsconfError("the project file cannot be edited safely", hint=hint, code=_NOT_WRITTEN)

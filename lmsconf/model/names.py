@@ -192,9 +192,8 @@ def known_names(names: Collection[str]) -> str:
 
 def nearest_email(text: str, emails: Iterable[str]) -> str | None:
     """Return the e-mail that a text without a domain, or a person's name, probably means; None if none is similar."""
-    by_person: dict[str, str] = {}
-    for email in emails:
-        by_person.setdefault(_letters(email.rpartition("@")[0]), email)
+    # Of several for one person, the first.
+    by_person = {_letters(email.rpartition("@")[0]): email for email in reversed([*emails])}
     near = nearest_name(_letters(text), by_person)
     return by_person[near] if near else None
 
@@ -258,8 +257,7 @@ def suspicion(name: str) -> str | None:
 def _is_quoted(name: str) -> bool:
     """Whether the whole name is in quotation marks, or one that a text editor has put there is left over."""
     if len(name) > 1 and name[0] in _OPENING and name[-1] in _CLOSING:
-        inner = name[1:-1]
-        return not any(char in inner for char in name[0] + name[-1])
+        return not any(char in name[1:-1] for char in name[0] + name[-1])
     marks = [place for place, char in enumerate(name) if char in _PASTED]
     return marks in ([0], [len(name) - 1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
@@ -93,11 +94,10 @@ def read_zone(name: str) -> tzinfo:
 
 def is_zone(name: str) -> bool:
     """Whether a text is the IANA name of a zone."""
-    try:
+    with suppress(KeyError, ValueError, OSError):
         read_zone(name)
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
+        return True
+    return False
 
 
 def format_request_time(moment: datetime, form: str, zone: str = "UTC") -> str | int:

@@ -94,10 +94,8 @@ def _wrapped(line: str, columns: int) -> str:
 def _words(line: str, columns: int) -> Iterator[str]:
     """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
     for word in _WORD.findall(line):
-        if _width(word) > columns and not word.startswith("lmsconf "):
-            yield from word.split()
-        else:
-            yield word
+        is_too_wide = _width(word) > columns and not word.startswith("lmsconf ")
+        yield from word.split() if is_too_wide else [word]
 
 
 def _lines(words: Iterable[str], columns: int, indent: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -239,8 +239,6 @@ def _run(
 
 def _text(path: Path) -> str | None:
     """Return the text of a small file of a repository, cut to _LARGEST bytes; None if there is none."""
-    try:
-        with open_nonblocking(path) as file:
-            return file.read(_LARGEST).decode("utf-8", "surrogateescape")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError), open_nonblocking(path) as file:
+        return file.read(_LARGEST).decode("utf-8", "surrogateescape")
+    return None

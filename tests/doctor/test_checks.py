@@ -15,8 +15,9 @@ from manifest.cases import Case, cases
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
-from lmsconf.doctor.probe_run import UneditableLayout, set_dialect_keys
+from lmsconf.doctor.probe_run import set_dialect_keys
 from lmsconf.doctor.report import Health
+from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
@@ -230,7 +231,7 @@ def test_values_mean_what_they_are(value: str) -> None:
 )
 def test_what_cannot_be_edited_safely_is_left(text: str) -> None:
     """A layout in which the new text would mean something else is refused, with the lines to paste."""
-    with pytest.raises(UneditableLayout) as refused:
+    with pytest.raises(LmsconfError) as refused:
         set_dialect_keys(text, FOUND, "production")
     assert refused.value.hint == "Add this to it:\ndialect:\n  a.name: newName\n  paging.limit: 50"
 

@@ -112,9 +112,8 @@ def _with_names(value: object, tree: Tree) -> object:
 
 MATCH_COUNT: Final = "users.list.match-count"
 """Whether listings of users count the people that they list, or also archived ones that they leave out."""
-_OF_USERS: Final = ("users", "userId", "matchCount", None, MATCH_COUNT)
-USERS: Final = ListOperation("users.list", *_OF_USERS)
-EXTENDED_INFO: Final = ListOperation("users.extended-info", *_OF_USERS)
+USERS: Final = ListOperation("users.list", "users", "userId", "matchCount", counted=MATCH_COUNT)
+EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount", counted=MATCH_COUNT)
 """GET /users/extended-info: users with their groups and rights."""
 CUSTOM_FIELDS: Final = ListOperation("custom-fields.list", "customFields", "customFieldId")
 MANUAL_GROUPS: Final = ListOperation("manual-groups.list", "groups", "groupId", reserved="content-targets.everyone")

@@ -14,7 +14,7 @@ import platform
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -78,11 +78,10 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
 
 def _holder(descriptor: int) -> str:
     """Return the holder of the lock, for a message; empty if the holder has not written its details yet."""
-    try:
+    with suppress(OSError, ValueError, LookupError, TypeError):
         holder = json.loads(os.pread(descriptor, 4096, 0))
         return f": process {holder['pid']} on {holder['host']}, since {holder['since']}"
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
+    return ""
 
 
 FOLDER: Final = ".lmsconf"

@@ -42,9 +42,8 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
         """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
         if self.choices is None:
             yield None, str(self.address)
-        for choice in self.field.choices:
-            if self.choices is not None and choice.id in self.choices:
-                yield choice.id, f'the choice "{normalize_name(choice.name)}"'
+        dropped = [choice for choice in self.field.choices if choice.id in (self.choices or ())]
+        yield from ((choice.id, f'the choice "{normalize_name(choice.name)}"') for choice in dropped)
 
 
 def record_deletions(
@@ -219,10 +218,9 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
     sent = [answers_in_body(spec.behaviour, call.body) for call in calls if _sets_live_answers(call)]
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
-    if not any(omitting.values()):
-        return
-    shown = {name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ()}
-    if any(answer_keys(one) & shown for one in hidden):
+    keys = frozenset[str]().union(*map(answer_keys, hidden))
+    shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())
+    if not any(omitting.values()) or not keys.isdisjoint(shown):
         return
     most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
     fields = sorted(Address.of(CUSTOM_FIELD, name) for name, number in omitting.items() if number)

@@ -64,6 +64,6 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
 
 
 def changed_since(change: Change, key: str, values: tuple[Json, Json, Json]) -> LeftAlone:
-    """Return the conflict of a value that others have changed. values: before the run, as it made it, and now."""
+    """Return the conflict of a value that others changed. values: before the run, as it made it, and now."""
     reason = f"{key or 'it'} has changed since the run, and is left alone"
     return LeftAlone(change=change, key=key, reason=reason, values=values)

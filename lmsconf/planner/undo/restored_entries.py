@@ -94,10 +94,6 @@ class Drafter:
         """Leave a key of a change alone, or all of it, for a reason."""
         self.left.append(LeftAlone(change=change, key=key, reason=reason))
 
-    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
-        """Leave alone what others have changed since: the value before the run, as the run made it, and now."""
-        self.left.append(changed_since(change, key, (before, made, live)))
-
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
         times = self._times
@@ -110,7 +106,7 @@ class Drafter:
         for key, value in made.items():
             is_undone = key in other and alike(other[key], live.get(key))
             if not is_undone and not self._is_as_made(change, key, value, live.get(key)):
-                self._leave_changed(change, key, None, value, live.get(key))
+                self.left.append(changed_since(change, key, (None, value, live.get(key))))
                 return
         reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
@@ -157,7 +153,7 @@ class Drafter:
         if is_restored:
             self.drafts.append(Draft(change=change, kind=kind, row=row, body=members(states[0])))
         elif is_restored is None:
-            self._leave_changed(change, ALL, *states)
+            self.left.append(changed_since(change, ALL, states))
         elif is_deleted:
             self.there_again.add(change.address)
 
@@ -238,8 +234,8 @@ class Drafter:
         if is_restored is None:
             # Answers that were destroyed with a field are told of that field.
             is_whole = part is None or draft.change.address.kind != draft.kind.name
-            values = (before, made, live) if is_whole else ({part: value} for value in (before, made, live))
-            self._leave_changed(draft.change, key, *values)
+            was, new, now = (one if is_whole else {str(part): one} for one in (before, made, live))
+            self.left.append(changed_since(draft.change, key, (was, new, now)))
         if not is_restored:
             return False
         reason = why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not before else None
@@ -279,7 +275,7 @@ class Drafter:
             if was is None and now in added:
                 continue
             if was in renames and now not in (was, renames[was]):
-                self._leave_changed(change, key, was, renames[was], now)
+                self.left.append(changed_since(change, key, (was, renames[was], now)))
             names[id] = was if was in renames and now == renames[was] else now
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
