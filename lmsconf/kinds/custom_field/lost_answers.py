@@ -228,8 +228,10 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
         "custom-field/hidden-answers",
         f"{', '.join(map(str, fields))}: hidden, and nobody read shows an answer. The service may show none, and "
         f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
-        hint="Declare these answers, so that they are sent along. Whether calls keep the answers that they omit is "
-        f"the dialect key {OMITTED}: find it out with `lmsconf doctor --probe`.",
+        hint="Declare these answers, so that they are sent along."
+        + (
+            "" if spec.is_known(OMITTED) else f" `lmsconf doctor --probe` finds out {OMITTED}, whether calls keep them."
+        ),
         severity=Severity.WARNING,
     )
 
