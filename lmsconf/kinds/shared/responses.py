@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from sys import intern
 from typing import Final
 
 from msgspec.structs import replace
@@ -47,7 +48,8 @@ def text_or_none(value: Json) -> str | None:
 
 def id_set(data: Object, key: str) -> frozenset[RemoteId]:
     """Return the ids in the list under `key`; null or a missing key is an empty set."""
-    return frozenset(RemoteId(_text(item, f"an item of {key}")) for item in _listed(data, key))
+    # One person is in many lists: each id is kept once.
+    return frozenset(RemoteId(intern(_text(item, f"an item of {key}"))) for item in _listed(data, key))
 
 
 def id_in_response(at: Address, answer: Json, key: str) -> dict[Ref, str]:

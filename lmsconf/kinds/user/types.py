@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from sys import intern
 from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct, field
@@ -186,11 +187,10 @@ def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
 
 
 def parse_person_row(data: Mapping[str, Json]) -> PersonRow:
-    """Parse an entry of GET /users (API specification, User list entry): id, e-mail and whether archived.
-
-    GET /users/extended-info does not show who is archived.
-    """
-    return PersonRow(RemoteId(require_text(data, "userId")), optional_text(data, "email"), bool(data.get("archivedAt")))
+    """Parse an entry of GET /users (User list entry); the extended listing does not show who is archived."""
+    return PersonRow(
+        RemoteId(intern(require_text(data, "userId"))), optional_text(data, "email"), bool(data.get("archivedAt"))
+    )
 
 
 def _metadata(data: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:

@@ -43,10 +43,13 @@ from lmsconf.planner.read.people_listings import AnswerIndex
 
 
 class LiveSmartGroup(Struct, frozen=True):
-    """A smart group with its conditions, and its members, None if the service does not return them."""
+    """A smart group with its conditions, and its members, None if the service does not return them.
+
+    members: distinct ids; of thousands of groups, tuples take a fifth of the memory of sets.
+    """
 
     row: SmartGroupRow
-    members: frozenset[RemoteId] | None
+    members: tuple[RemoteId, ...] | None
 
 
 class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
@@ -287,7 +290,10 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
     answers = zip(listed.items(), read_with_members(reading.api, listed), strict=True)
-    return {id: LiveSmartGroup(parse_detail_row(row, answer), members) for (id, row), (answer, members) in answers}
+    return {
+        id: LiveSmartGroup(parse_detail_row(row, answer), None if members is None else tuple(members))
+        for (id, row), (answer, members) in answers
+    }
 
 
 class AccessQuery(Struct, frozen=True, kw_only=True):

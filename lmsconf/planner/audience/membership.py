@@ -117,7 +117,10 @@ class Memberships:
             told = len(self.reasons)
             found = self._audience(key)
             reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
-            self._known[key] = replace(found, reason=reason)
+            # Most groups stay as they are: one set of 200,000 people is 25 KB, and there may be 10,000 groups.
+            self._known[key] = replace(
+                found, reason=reason, after=found.before if found.after == found.before else found.after
+            )
         return self._known[key]
 
     def _audience(self, key: AudienceKey) -> Audience:

@@ -9,6 +9,7 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
@@ -372,7 +373,10 @@ def read_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[frozenset[Remote
 def read_with_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[tuple[Json, frozenset[RemoteId] | None]]:
     """Yield the responses for smart groups, each with the members; None if the service does not list them."""
     requests: list[ReadArguments] = [({"smartGroupId": id}, {"includeMembers": True}) for id in ids]
-    for answer in api.each("smart-groups.get", requests):
+    # Some at a time: their lists of members may be long.
+    for answer in chain.from_iterable(
+        api.each("smart-groups.get", requests[at : at + _PAGE]) for at in range(0, len(requests), _PAGE)
+    ):
         data = require_object(answer, "a smart group")
         yield answer, None if data.get("members") is None else id_set(data, "members")
 

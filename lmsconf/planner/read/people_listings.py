@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
+from sys import intern
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -112,7 +113,7 @@ class PeopleWithAnswers(Struct):
 
     def add(self, row: Mapping[str, Json]) -> None:
         """Keep what the effects of a plan need of one row."""
-        id = RemoteId(require_text(row, "userId"))
+        id = RemoteId(intern(require_text(row, "userId")))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
         # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
