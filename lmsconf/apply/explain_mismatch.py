@@ -269,7 +269,7 @@ def _shift(field: FieldChange) -> str | None:
         return None
     side = "later" if shift > timedelta() else "earlier"
     by = duration_in_words(abs(shift).total_seconds())
-    return f"it is shown {by} {side}, as a local time would be: a time without an offset is read as UTC"
+    return f"it is shown {by} {side}, as a local time would be: {TIME_ZONE} names the zone"
 
 
 def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:
