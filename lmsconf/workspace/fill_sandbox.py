@@ -285,7 +285,7 @@ def _were_read(values: T | None, part: str) -> T:
 
 
 def _instant(key: str, text: str | None) -> int | None:
-    for format in ("iso", "epoch-ms"):
+    for format in ("iso", "iso-local", "epoch-ms"):
         with suppress(ValueError):
             return None if text is None else parse_time(text, format)
     raise InvalidSeedValue(f"{key}: {text!r} is not a time")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from laws.conftest import Open
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import Field, Group, RandomWorkspace
@@ -136,6 +136,15 @@ def test_a_twin_reads_as_the_workspace(opened: Open, second: bool) -> None:
 # What a rehearsal says of a plan comes true: the same calls end the same way, and leave the same workspace.
 
 
+WINDOW: Final = {"mandatory": False, "visible_from": "2024-02-29T00:00:00Z"}
+LOCAL_TIMES: Final = RandomWorkspace(
+    people={"anna@x.example": "p1"},
+    contents={"c0": "Intro"},
+    targets=[("Intro", {"user": "anna@x.example"}, WINDOW)],
+    dialect={"content-targets.time-format": "iso-local"},
+)
+
+
 @pytest.mark.sampled(day=20, gate=6)
 @pytest.mark.parametrize("second", [False, True], ids=["assumed", "second"])
 def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
@@ -143,6 +152,7 @@ def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
 
     @tried(200)
     @given(wishes())
+    @example((LOCAL_TIMES, RandomManifests()))
     def holds(both: Both) -> None:
         world, wish = both
         stage = opened((dataclasses.replace(world, dialect=second_dialect()) if second else world, wish)).one_by_one()
