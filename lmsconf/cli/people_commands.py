@@ -166,6 +166,6 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
         view = read_people_view(workspace, manifests, query_of(tests), tell)
     if not (live or view.header.planned):
         raise ProblemsFound(view.header.problems)
-    report = judge_report(view.state, view.header, tests, settings.policy.workspace, live=live)
+    report = judge_report(view.state, view.header, tests, live=live)
     output.show(TEST_VIEWS, report)
     return ExitCode.ERROR if report.failed else ExitCode.OK

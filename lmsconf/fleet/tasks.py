@@ -199,13 +199,12 @@ class TaskRunner:
 
     def test(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         manifests = error_free(load_manifests(settings))
-        name = settings.policy.workspace
-        tests = [test for test in manifests.tests if test.applies_in(name)]
+        tests = [test for test in manifests.tests if test.applies_in(settings.policy.workspace)]
         with self._reader(task, settings) as reader:
             state, header = read_people_view(reader, manifests, query_of(tests))
         if not header.planned:
             raise ProblemsFound(header.problems)
-        report = judge_report(state, header, tests, name)
+        report = judge_report(state, header, tests)
         return replace(
             entry,
             exit=ExitCode.ERROR if report.failed else ExitCode.OK,

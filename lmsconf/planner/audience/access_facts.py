@@ -7,38 +7,43 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
-from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
-from lmsconf.kinds.assignment.types import ContentRow, TargetRow, parse_content_row
-from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.group import GroupRow, parse_group_row
+from lmsconf.kinds.assignment.types import ContentRow, TargetRow
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import require_object
-from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.calls import ListOperation
-from lmsconf.model.names import LOCK_PREFIX, grouped, normalize_name
+from lmsconf.model.calls import Api
+from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
-from lmsconf.planner.read.assignments import read_targets
-from lmsconf.planner.read.fields_and_groups import read_group_members, read_with_members
-from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.read.assignments import list_contents, read_targets
+from lmsconf.planner.read.fields_and_groups import (
+    list_fields,
+    list_groups,
+    list_smart_groups,
+    read_group_members,
+    read_with_members,
+)
+from lmsconf.planner.read.needed_listings import ReadContext
 from lmsconf.planner.read.people_listings import AnswerIndex
 
 
@@ -55,25 +60,24 @@ class LiveSmartGroup(Struct, frozen=True):
 class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
+    contents: the names in the catalog, as in addresses. rows: of live groups and smart groups, by kind and id.
     targets: the live targets of every content that was read. planned: those that the plan was made from.
-    groups_incomplete: why a group may be missing. affected: the contents whose people may change.
+    groups_incomplete: why a group may be missing.
     beyond: (kind, id) of groups whose members were read only because they are asked for.
     """
 
     people: AnswerIndex
-    fields: tuple[FieldRow, ...]
+    fields: Mapping[RemoteId | Ref, FieldRow]
     contents: Mapping[RemoteId, str]
-    groups: Mapping[RemoteId, GroupRow]
-    smart_groups: Mapping[RemoteId, SmartGroupRow]
-    members: Mapping[RemoteId, frozenset[RemoteId]]
-    conditions: Mapping[RemoteId, LiveSmartGroup]
+    rows: Mapping[str, Mapping[Any, Any]]
+    members: Mapping[RemoteId | Ref, frozenset[RemoteId]]
+    conditions: Mapping[RemoteId | Ref, LiveSmartGroup]
     targets: Mapping[RemoteId, tuple[TargetRow, ...]]
     everyone: str
     planned: tuple[TargetRow, ...] = ()
     groups_incomplete: str | None = None
-    affected: frozenset[RemoteId] = frozenset()
     incomplete: tuple[str, ...] = ()
-    beyond: frozenset[tuple[str, RemoteId]] = frozenset()
+    beyond: frozenset[AudienceKey | None] = frozenset()
 
     def of_plan(self) -> AccessFacts:
         """Return the same without the members of groups that the changes of the plan do not affect."""
@@ -86,18 +90,16 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
             beyond=frozenset(),
         )
 
-    def audiences(self, kind: str) -> Mapping[RemoteId, GroupRow | SmartGroupRow]:
-        """Return the live groups or smart groups by id; none for another kind."""
-        rows: Mapping[str, Mapping[RemoteId, Any]] = {GROUP: self.groups, SMART_GROUP: self.smart_groups}
-        return rows.get(kind, {})
+    def content_name(self, id: RemoteId) -> str:
+        """Return the name of a content, as in addresses."""
+        return self.contents.get(id) or f"content id {id}"
 
     @cached_property
     def target_audiences(self) -> Audiences:
         """The audiences that the targets may be for, as the plan finds them."""
         return audiences_among(
             {
-                GROUP: ((row.id, row.name) for row in self.groups.values()),
-                SMART_GROUP: ((row.id, row.name) for row in self.smart_groups.values()),
+                **{kind: ((row.id, row.name) for row in rows.values()) for kind, rows in self.rows.items()},
                 USER: ((person.id, person.email) for person in self.people.people),
             },
             chain(self.planned, chain.from_iterable(self.targets.values())),
@@ -114,34 +116,28 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
         return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
 
 
-def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
+def facts_from_snapshot(snapshot: Snapshot, everyone: str) -> AccessFacts:
     """Return what a snapshot file holds; it lacks the members of smart groups."""
-    needed = (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)
-    incomplete = (
-        *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
-        *(
-            f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}"
-            for name in needed
-            if (reason := snapshot.of(name).incomplete) is not None
-        ),
-    )
+    listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
+    incomplete = [
+        f"the snapshot has no complete listing of {kind.replace('_', ' ')}s: {listing.incomplete}"
+        for kind, listing in listings.items()
+        if listing.incomplete is not None
+    ]
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
-    smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
-    facts = AccessFacts(
+    return AccessFacts(
         people=AnswerIndex(tuple(map(answers_of, snapshot.rows(PersonRow))), has_answers=True),
-        fields=snapshot.rows(FieldRow),
-        contents={row.id: row.name for row in snapshot.rows(ContentRow)},
-        groups={row.id: row for row in snapshot.rows(GroupRow)},
-        smart_groups=smart,
+        fields={row.id: row for row in snapshot.rows(FieldRow)},
+        contents={row.id: normalize_name(row.name) for row in snapshot.rows(ContentRow)},
+        rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
-        conditions={id: LiveSmartGroup(row, None) for id, row in smart.items()},
+        conditions={row.id: LiveSmartGroup(row, None) for row in snapshot.rows(SmartGroupRow)},
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=everyone,
-        groups_incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
-        incomplete=incomplete,
+        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        incomplete=(*(() if snapshot.redaction is None else ("the snapshot is redacted",)), *incomplete),
     )
-    return replace(facts, affected=affected_contents(scope, facts))
 
 
 def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
@@ -158,11 +154,21 @@ def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[Audienc
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
     """Return the contents whose assignments change, and those that are assigned to an audience that may change."""
-    if scope.changes_accounts:
-        return frozenset(facts.targets)
     moved = moved_audiences(scope, facts)
-    assigned = (id for id, rows in facts.targets.items() if any(facts.may_be_in(row, moved) for row in rows))
+    assigned = (
+        id
+        for id, rows in facts.targets.items()
+        if scope.changes_accounts or any(facts.may_be_in(row, moved) for row in rows)
+    )
     return frozenset([*(change.content for change in scope.assignments), *assigned])
+
+
+_READ: Final[Mapping[str, Callable[[Api], Listing[Any]]]] = {
+    CONTENT: list_contents,
+    GROUP: list_groups,
+    SMART_GROUP: list_smart_groups,
+    CUSTOM_FIELD: list_fields,
+}
 
 
 def read_access_facts(
@@ -172,43 +178,29 @@ def read_access_facts(
 
     query: what is read for questions, beside the effects.
     """
-
-    def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
-        """Return a listing of the plan, or read it."""
-        if (listed := planning.snapshot.listings.get(name)) is not None:
-            return listed
-        rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
-        return sorted_listing(map(parse, rows.rows), rows.incomplete)
-
+    planned = planning.snapshot.listings
     people = reading.answers.read(reading.api)
-    catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
-    groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
-    smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
-    fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
-    reasons = {
-        "people": people.incomplete,
-        "contents": catalog.incomplete,
-        "groups": groups.incomplete,
-        "smart groups": smart.incomplete,
-        "custom fields": fields.incomplete,
+    listings: dict[str, Listing[Any]] = {
+        kind: planned[kind] if kind in planned else read(reading.api) for kind, read in _READ.items()
     }
-    contents = {row.id: row for row in catalog.rows}
+    nouns = {f"{kind.replace('_', ' ')}s": listing.incomplete for kind, listing in listings.items()}
+    contents = {row.id: row for row in listings[CONTENT].rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
-    targets = _targets(reading, scope, contents, asked)
     facts = AccessFacts(
         people=people,
-        fields=fields.rows,
-        contents={row.id: row.name for row in catalog.rows},
-        groups={row.id: row for row in groups.rows if not row.name.startswith(LOCK_PREFIX)},
-        smart_groups={row.id: row for row in smart.rows},
+        fields={row.id: row for row in listings[CUSTOM_FIELD].rows},
+        contents={id: normalize_name(row.name) for id, row in contents.items()},
+        rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={},
         conditions={},
-        targets=targets,
+        targets=_targets(reading, scope, contents, asked),
         everyone=reading.api_spec.behaviour(EVERYONE_ID),
         planned=planning.snapshot.rows(TargetRow),
-        groups_incomplete=groups.incomplete or smart.incomplete,
+        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
         incomplete=tuple(
-            f"the listing of {name} is not complete: {why}" for name, why in reasons.items() if why is not None
+            f"the listing of {noun} is not complete: {why}"
+            for noun, why in {"people": people.incomplete, **nouns}.items()
+            if why is not None
         ),
     )
     return _with_members(reading, planning, scope, facts, query, asked)
@@ -226,8 +218,7 @@ def _targets(
     if live or scope.changes_accounts or scope.changes_answers:
         wanted |= contents.keys()
     known = reading.targets
-    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    read = read_targets(reading.api, rest)
+    read = read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
     return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
 
 
@@ -242,27 +233,24 @@ def _with_members(
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
     any_smart = scope.changes_answers or scope.changes_accounts
-    smart = _smart_groups(reading, facts.smart_groups.values() if any_smart else ())
+    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
     facts = replace(facts, conditions=smart)
-    affected = affected_contents(scope, facts)
     wanted = {
-        *_audiences_of(facts, affected),
+        *_audiences_of(facts, affected_contents(scope, facts)),
         *moved_audiences(scope, facts),
         *(change.audience for change in scope.assignments),
         *((GROUP, id) for id in _groups_of_leaving(reading, scope, facts)),
     }
     questioned = {*_audiences_of(facts, asked), *query.keys(planning, facts)}
-    both = set(filter(None, wanted | questioned))
-    ids = {kind: sorted(str(id) for of, id in both if of == kind) for kind in (GROUP, SMART_GROUP)}
-    groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
-    rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
-    further = {(kind, RemoteId(str(id))) for kind, id in filter(None, questioned - wanted)}
+    needed = wanted | questioned
+    groups, rest = (
+        [row for id, row in facts.rows[kind].items() if (kind, id) in needed] for kind in (GROUP, SMART_GROUP)
+    )
     return replace(
         facts,
         members=read_group_members(reading, groups, facts.people.positions.keys()),
-        conditions=smart | _smart_groups(reading, [facts.smart_groups[id] for id in rest]),
-        affected=affected,
-        beyond=frozenset(further - {(SMART_GROUP, id) for id in smart}),
+        conditions=smart | _smart_groups(reading, (row for row in rest if row.id not in smart)),
+        beyond=frozenset(questioned - wanted - {(SMART_GROUP, id) for id in smart}),
     )
 
 
@@ -276,18 +264,19 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
     An id in `memberOfGroups` may be that of a smart group; a manual group of that id is then read in vain.
     """
-    if not scope.leaving or len(scope.leaving) >= len(facts.groups):
-        return facts.groups if scope.leaving else ()
+    leaving, groups = scope.leaving, facts.rows[GROUP]
+    if not leaving or len(leaving) >= len(groups):
+        return groups if leaving else ()
     found: set[RemoteId] = set()
-    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in scope.leaving]):
-        groups = require_object(answer, "a person").get("memberOfGroups")
-        if not isinstance(groups, list):
-            return facts.groups
-        found |= {RemoteId(str(group.get("groupId"))) for group in groups if isinstance(group, dict)}
+    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in leaving]):
+        listed = require_object(answer, "a person").get("memberOfGroups")
+        if not isinstance(listed, list):
+            return groups
+        found |= {RemoteId(str(group.get("groupId"))) for group in listed if isinstance(group, dict)}
     return found
 
 
-def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId, LiveSmartGroup]:
+def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
     answers = zip(listed.items(), read_with_members(reading.api, listed), strict=True)
     return {
@@ -325,7 +314,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
     nor planned.
     """
     kind, name = address.kind, address.name
-    if kind not in (GROUP, SMART_GROUP):
+    if kind not in facts.rows:
         return None
     if kind not in planning.snapshot.listings and name in (left_out := _match_left_out(planning, facts, kind)):
         return kind, _live(address, left_out[name])
@@ -336,7 +325,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
             raise _twice(address, ids)
         id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    rows = facts.audiences(kind).values()
+    rows = facts.rows[kind].values()
     if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:
         raise _twice(address, live)
     return (kind, live[0]) if live else None
@@ -345,7 +334,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
 def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
-    matched = ClaimMatches(claims, list(facts.audiences(kind).values()))
+    matched = ClaimMatches(claims, list(facts.rows[kind].values()))
     pairs = enumerate(zip(claims, matched.live, strict=True))
     return {
         claim.name: None if row is None else row.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import problem_found
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, Kind, split_address
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.access import (
     AccessRoute,
     AnswerCount,
@@ -42,14 +43,14 @@ from lmsconf.planner.audience.people_questions import PlacedAssignment, Workspac
 from lmsconf.planner.audience.people_sets import (
     NONE,
     AssignmentSide,
-    Audience,
     Bits,
     change_between,
+    count_of,
     held_content,
     positions_of,
     weakest_basis,
 )
-from lmsconf.planner.selection import AMBIGUOUS, canonical_pattern
+from lmsconf.planner.selection import AMBIGUOUS, canonical_pattern, kind_words
 
 _NAMED_KINDS: Final = (GROUP, SMART_GROUP, USER)
 """The kinds of audiences that have names."""
@@ -61,7 +62,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     Raises ProblemsFound for an unknown or archived person, or an unknown content.
     """
     position = find_person(state, email)
-    names = state.contents()
+    names = {id: state.facts.content_name(id) for id in state.facts.contents}
     wanted = [id for id, name in names.items() if content in (None, name)]
     if content is not None and not wanted:
         near = did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes."
@@ -72,12 +73,17 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         placed = state.assignments(id)
         bases.extend(placement.assignment.audience.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
-        if content is not None or _matters(held):
-            routes = held.routes if content is not None else tuple(filter(_leads, held.routes))
-            contents.append(replace(held, routes=routes))
-    unknown = any(one.before is None or (header.planned and one.after is None) for one in contents)
+        leading = tuple(filter(_leads, held.routes))
+        has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
+        if content is not None:
+            contents.append(held)
+        elif has_it or (held.change is None and leading):
+            # Where it is not known what changes, an assignment may give it.
+            contents.append(replace(held, routes=leading))
+    if any(one.before is None or (header.planned and one.after is None) for one in contents):
+        bases.append(Basis.UNKNOWN)
     return PersonAccess(
-        header=judged_header(state, header, [*bases, *([Basis.UNKNOWN] if unknown else [])]),
+        header=judged_header(state, header, bases),
         email=state.emails[position],
         is_live=position < len(state.facts.people.people),
         stays=bool(state.active_after >> position & 1) if header.planned else None,
@@ -95,31 +101,19 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
     if position is not None:
         hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
         raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
-    doubt = f"; {'; '.join(state.incomplete)}" if state.incomplete else ""
+    doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
-    near = did_you_mean_email(email, emails) or nearest_person(email, emails)
-    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
-
-
-def nearest_person(text: str, emails: Iterable[str]) -> str:
-    """Return the hint for a text that is not similar to an e-mail of the workspace: perhaps a person's name."""
-    if "@" in text:
-        return "Correct the e-mail."
-    email = nearest_email(text, emails)
-    return f'Write the person\'s e-mail. Did you mean "{email}"?' if email else "Write the person's e-mail."
+    near, name = did_you_mean_email(email, emails), None if "@" in email else nearest_email(email, emails)
+    hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
+    meant = f'{hint} Did you mean "{name}"?' if name else hint
+    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near or meant)
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
     """Return the header with how far the report can be trusted, and why."""
-    basis = Basis.UNKNOWN if state.incomplete else weakest_basis(bases)
-    reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.incomplete, *state.reasons)))
+    basis = Basis.UNKNOWN if state.facts.incomplete else weakest_basis(bases)
+    reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.facts.incomplete, *state.reasons)))
     return replace(header, basis=basis, reasons=reasons)
-
-
-def _matters(held: PersonContent) -> bool:
-    """Whether a person has a content before or after, or it is not known and an assignment may give it."""
-    sides = [side for side in (held.before, held.after) if side is not None]
-    return any(side.word != NONE for side in sides) or (held.change is None and any(map(_leads, held.routes)))
 
 
 def _leads(route: AccessRoute) -> bool:
@@ -130,9 +124,8 @@ def _leads(route: AccessRoute) -> bool:
 def _content(
     state: WorkspaceAccess, name: str, id: RemoteId, placed: Sequence[PlacedAssignment], position: int, *, planned: bool
 ) -> PersonContent:
-    bit = 1 << position
-    before = _held(state, [placement.assignment.sides[0] for placement in placed], bit)
-    after = _held(state, [placement.assignment.sides[1] for placement in placed], bit) if planned else None
+    before = _held(state, [placement.assignment.before for placement in placed], position)
+    after = _held(state, [placement.assignment.after for placement in placed], position) if planned else None
     return PersonContent(
         content=name,
         id=id,
@@ -143,40 +136,36 @@ def _content(
     )
 
 
-def _held(state: WorkspaceAccess, sides: Sequence[AssignmentSide], bit: Bits) -> HeldContent | None:
+def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], position: int) -> HeldContent | None:
     """Return what a person has through assignments; None if something that counts is not known."""
-    there = [(terms, people) for exists, terms, people in sides if exists]
-    current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
-    if state.incomplete or any(terms is None or people is None for terms, people in current):
+    current = [side for side in sides if side is not None and side.counts(state.now)]
+    if state.facts.incomplete or any(None in side for side in current):
         return None
-    return held_content([terms for terms, people in current if terms and people and people & bit], state.format_time)
+    return held_content([one for one, people in current if one and (people or 0) >> position & 1], state.format_time)
 
 
 def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
-    assignment, conditions = placed.assignment, state.condition_results(placed.assignment.key, position)
-    before, after = (
-        _route_side(state, side, position, results) for side, results in zip(assignment.sides, conditions, strict=True)
-    )
-    return AccessRoute(
-        address=placed.address, audience=placed.audience, before=before, after=after if planned else None
-    )
+    assignment = placed.assignment
+    results = state.condition_results(assignment.key, position)
+    before = _route_side(state, assignment.before, position, results[0])
+    after = _route_side(state, assignment.after, position, results[1]) if planned else None
+    return AccessRoute(address=placed.address, audience=placed.audience, before=before, after=after)
 
 
 def _route_side(
-    state: WorkspaceAccess, side: AssignmentSide, position: int, conditions: Sequence[ConditionResult]
+    state: WorkspaceAccess, side: AssignmentSide | None, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
-    exists, terms, people = side
-    if not exists:
+    if side is None:
         return None
-    member = None if people is None else bool(people >> position & 1)
-    bounds = (None, None) if terms is None else terms.window
+    terms, people = side
+    bounds = (None, None) if terms is None else (terms.start, terms.finish)
     start, finish = (None if bound is None else state.format_time(bound) for bound in bounds)
     return RouteSide(
         mandatory=None if terms is None else terms.mandatory,
         visible_from=start,
         visible_until=finish,
-        is_over=None if terms is None else terms.window.is_over(state.now),
-        member=member,
+        is_over=None if terms is None else terms.is_over(state.now),
+        member=_has(people, position),
         conditions=tuple(conditions),
     )
 
@@ -194,38 +183,29 @@ def audience_report(
     """
     if address.kind == USER:
         address = Address.of(address.kind, normalize_email(state.emails[find_person(state, address.name)]))
-    audience = _find_audience(state, address)
-    if state.incomplete:
-        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
-    before, after = audience.before, audience.after if header.planned else None
-    both = None if before is None or after is None else (before, after)
-    return AudienceReport(
-        header=judged_header(state, header, [audience.basis if before is not None else Basis.UNKNOWN]),
-        address=address,
-        is_live=audience.is_live,
-        stays=audience.stays if header.planned else None,
-        before=_count(before),
-        after=_count(after),
-        join=None if both is None else (both[1] & ~both[0]).bit_count(),
-        leave=None if both is None else (both[0] & ~both[1]).bit_count(),
-        by=by,
-        answers=tuple(_answers(state, by, before, after)) if by is not None else (),
-        members=tuple(_members(state, before, after)) if members else None,
-    )
-
-
-def _count(people: Bits | None) -> int | None:
-    return None if people is None else people.bit_count()
-
-
-def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     if address.kind not in (*_NAMED_KINDS, EVERYBODY):
         raise problem_found("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     audience = state.named_audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
         raise problem_found("audience/unknown", f"{address} is neither live nor declared", near or _NAME_HINT)
-    return audience
+    if state.facts.incomplete:
+        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
+    if not header.planned:
+        audience = replace(audience, after=None)
+    return AudienceReport(
+        header=judged_header(state, header, [audience.basis if audience.before is not None else Basis.UNKNOWN]),
+        address=address,
+        is_live=audience.is_live,
+        stays=audience.stays if header.planned else None,
+        before=count_of(audience.before),
+        after=count_of(audience.after),
+        join=count_of(audience.joins),
+        leave=count_of(audience.leaves),
+        by=by,
+        answers=tuple(_answers(state, by, audience.before, audience.after)) if by is not None else (),
+        members=tuple(_members(state, audience.before, audience.after)) if members else None,
+    )
 
 
 def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> Iterator[AudienceMember]:
@@ -248,19 +228,19 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     if id is None:
         near = did_you_mean(by, state.field_names()) or _NAME_HINT
         raise problem_found("field/unknown", f'there is no custom field "{by}"', near)
-    row = state.field_row(id)
+    row = state.facts.fields.get(id)
     if row is not None and row.type == "TEXT":
         raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
-    answers = (state.answers.before.get(id), state.answers.after.get(id))
-    counts = [_side_counts(row, held, people) for held, people in zip(answers, (before, after), strict=True)]
-    for given, choice in sorted({**counts[0], **counts[1]}, key=lambda key: list(AnswerState).index(key[0])):
-        old, new = (side[given, choice] for side in counts)
-        if given is AnswerState.ANSWERED or old or new:
+    old = _side_counts(row, state.answers_before.get(id), before)
+    new = _side_counts(row, state.answers_after.get(id), after)
+    for given, choice in sorted({**old, **new}, key=lambda key: list(AnswerState).index(key[0])):
+        had, has = old[given, choice], new[given, choice]
+        if given is AnswerState.ANSWERED or had or has:
             yield AnswerCount(
                 state=given,
                 choice=choice,
-                before=None if before is None else old,
-                after=None if after is None else new,
+                before=None if before is None else had,
+                after=None if after is None else has,
             )
 
 
@@ -278,48 +258,38 @@ def _side_counts(
     return counts
 
 
+_TYPED: Final = re.compile(
+    rf"(?:{KINDS[CONTENT_TARGET].noun} of .*? to )?"
+    rf"({EVERYBODY}|(?:{'|'.join(word for kind in KINDS.values() for word in kind_words(kind))})/.*)",
+    re.DOTALL,
+)
+"""An audience as plans print it, or the words of a view: `assignment of GDPR basics to group/Sales`."""
+
+
 def parse_audience(text: str) -> tuple[Address, ...]:
     """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
     Section names and the words of a view are understood too. Raises ProblemsFound for a text that is not an address.
     """
-    inner = _audience_in_words(text)
-    if inner is not None:
-        return (inner,)
-    typed = canonical_pattern(text)
+    words = _TYPED.fullmatch(text)
+    typed = canonical_pattern(words[1] if words else text)
     word, slash, rest = typed.partition("/")
+    if typed == EVERYBODY:
+        return (Address(EVERYBODY, ""),)
     if slash and rest and word in KINDS:
         if parts := split_address(Address.parse(typed)):
             return parse_audience(parts[1])
         return (Address.of(word, unescape(rest)),)
     if slash or not typed:
         raise problem_found("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
-    named_kinds = (kind for kind in KINDS.values() if not kind.is_relation)
+    name = normalize_name(unescape(text))
     return tuple(
-        Address.of(kind.name, kind.normalize_name(name)) for kind in named_kinds for name in _names(text, kind)
+        # A graph writes `Sales (smart group)`.
+        Address.of(kind.name, kind.normalize_name(one))
+        for kind in KINDS.values()
+        if not kind.is_relation
+        for one in dict.fromkeys((name, name.removesuffix(f" ({kind.noun})")))
     )
-
-
-def _names(text: str, kind: Kind) -> Iterator[str]:
-    """Yield the names that a text without a kind may mean: all of it, or `Sales (smart group)` of a graph."""
-    name = normalize_name(unescape(text) if "\\" in text else text)
-    yield name
-    if name.endswith(label := f" ({kind.noun})"):
-        yield name.removesuffix(label)
-
-
-def _audience_in_words(text: str) -> Address | None:
-    """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
-    is_assignment = any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values())
-    words = text.split(" to ")
-    for number in range(len(words) if is_assignment else 1):
-        rest = " to ".join(words[number:])
-        typed = canonical_pattern(rest)
-        if rest == EVERYBODY:
-            return Address(EVERYBODY, "")
-        if is_assignment and typed.partition("/")[0] in KINDS:
-            return Address.parse(typed)
-    return None
 
 
 def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Address]) -> Address:

@@ -24,7 +24,7 @@ from lmsconf.kinds.smart_group import sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms, Window
+from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
 from lmsconf.planner.planned_resources import PlannedResource
 
 
@@ -39,17 +39,9 @@ class Condition(Struct, frozen=True):
 class ChangedGroup(Struct, frozen=True, kw_only=True):
     """A manual group whose members change: normalized e-mails that join and leave. deleted: nobody is left."""
 
-    address: Address
     joins: frozenset[str] = frozenset()
     leaves: frozenset[str] = frozenset()
     deleted: bool = False
-
-
-class ChangedSmartGroup(Struct, frozen=True, kw_only=True):
-    """A smart group whose conditions change; None after its deletion."""
-
-    address: Address
-    conditions: tuple[Condition, ...] | None
 
 
 class ChangedPerson(Struct, frozen=True, kw_only=True):
@@ -72,27 +64,31 @@ class ChangedPerson(Struct, frozen=True, kw_only=True):
 
 
 class ChangedAssignment(Struct, frozen=True, kw_only=True):
-    """An assignment that the plan creates, changes or deletes. row: the live target; terms: None if it is deleted."""
+    """An assignment that the plan creates, changes or deletes. row: the live target.
+
+    audience, terms: as declared; None if it is deleted.
+    """
 
     address: Address
     content: RemoteId
-    audience: AudienceKey | None
-    row: TargetRow | None
-    terms: Terms | None
+    audience: AudienceKey | None = None
+    row: TargetRow | None = None
+    terms: Terms | None = None
 
 
 class AccessScope(Struct, kw_only=True):
     """The changes of a plan that decide who has what.
 
-    addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
-    plan → id, for live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
+    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: those
+    of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the plan → id, for
+    live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)
     groups: dict[RemoteId | Ref, ChangedGroup] = field(default_factory=dict)
-    smart_groups: dict[RemoteId | Ref, ChangedSmartGroup] = field(default_factory=dict)
+    smart_groups: dict[RemoteId | Ref, tuple[Condition, ...] | None] = field(default_factory=dict)
     people: list[ChangedPerson] = field(default_factory=list)
     losses: Sequence[FieldOrChoiceDeletion] = ()
     addresses: dict[AudienceKey, Address] = field(default_factory=dict)
@@ -118,7 +114,7 @@ class AccessScope(Struct, kw_only=True):
         """Whether the changes can make content mandatory for anybody."""
         return (
             any(group.joins and not isinstance(id, Ref) for id, group in self.groups.items())
-            or any(group.conditions is not None and not isinstance(id, Ref) for id, group in self.smart_groups.items())
+            or any(conditions is not None and not isinstance(id, Ref) for id, conditions in self.smart_groups.items())
             or any(person.id is None or person.answers for person in self.people)
             or any(change.terms is not None and change.terms.mandatory for change in self.assignments)
         )
@@ -152,17 +148,17 @@ class AccessScope(Struct, kw_only=True):
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    losses = [loss for loss in planning.losses if loss.address in changed_fields]
-    scope = AccessScope(losses=losses)
+    scope = AccessScope(losses=[loss for loss in planning.losses if loss.address in changed_fields])
     contents = ContentResolver(planning)
     for item in items:
-        kind = item.address.kind
+        kind, row = item.address.kind, item.subject.row
+        key = Ref(item.address) if row is None else RemoteId(row.id)
         if kind in (GROUP, SMART_GROUP):
-            scope.addresses[kind, _key(item)] = item.address
+            scope.addresses[kind, key] = item.address
         if kind == GROUP:
-            _add_group(scope, item)
+            _add_group(scope, item, key)
         elif kind == SMART_GROUP:
-            _add_smart_group(planning, scope, item)
+            _add_smart_group(planning, scope, item, key)
         elif kind == USER:
             _add_person(planning, scope, item, now)
         elif kind == CONTENT_TARGET:
@@ -170,30 +166,22 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
     return scope
 
 
-def _key(item: PlannedResource) -> RemoteId | Ref:
-    return Ref(item.address) if item.subject.row is None else RemoteId(item.subject.row.id)
-
-
-def _add_group(scope: AccessScope, item: PlannedResource) -> None:
-    if isinstance(item.subject, Deletion):
-        scope.groups[_key(item)] = ChangedGroup(address=item.address, deleted=True)
-        return
+def _add_group(scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
     before, after = (included(form or {}, "members") for form in (item.sides.before, item.sides.after))
-    joins, leaves = after - before, before - after
-    if joins or leaves or item.subject.row is None:
-        scope.groups[_key(item)] = ChangedGroup(address=item.address, joins=joins, leaves=leaves)
+    change = ChangedGroup(joins=after - before, leaves=before - after, deleted=isinstance(item.subject, Deletion))
+    if change.joins or change.leaves or change.deleted or isinstance(key, Ref):
+        scope.groups[key] = change
 
 
-def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
+def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
     before, after = item.sides.before or {}, item.sides.after
     if after is None:
-        scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
+        scope.smart_groups[key] = None
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
-        conditions = tuple(
+        scope.smart_groups[key] = tuple(
             Condition(*_by_ids(planning, one.field, one.choices), one.system_condition)
             for one in sorted_for_request(after)
         )
-        scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
 
 
 def _by_ids(
@@ -208,21 +196,24 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
     before, after = item.sides.before or {}, item.sides.after or {}
     match = cast("Match[PersonSpec, PersonRow]", item.subject)
     row, spec = match.row, match.declared.spec
-    if row is not None:
-        scope.emails[item.address.name] = RemoteId(row.id)
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
-    answers = dict(_answer(planning, name, answer) for name, answer in changed.items())
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
     over = date is not None and date.timestamp() <= now
-    scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
     archived = (bool(after.get("archived")) and not before.get("archived")) or over
-    ends = None if row is None or archived or row.archived else _sooner_end(row, date, now)
-    if row is None or answers or archived or ends is not None:
-        id = None if row is None else RemoteId(row.id)
-        person = ChangedPerson(address=item.address, id=id, answers=answers, archived=archived, ends=ends)
+    person = ChangedPerson(
+        address=item.address,
+        id=None if row is None else RemoteId(row.id),
+        answers=dict(_answer(planning, name, answer) for name, answer in changed.items()),
+        archived=archived,
+        ends=None if row is None or archived or row.archived else _sooner_end(row, date, now),
+    )
+    if row is None or person.answers or person.leaves:
         scope.people.append(person)
-    scope.dates = scope.dates or (row is not None and date is not None)
+    if row is not None:
+        scope.emails[item.address.name] = RemoteId(row.id)
+        scope.dates = scope.dates or date is not None
+    scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
@@ -247,39 +238,29 @@ def _add_assignment(
 ) -> None:
     subject = item.subject
     if isinstance(subject, Deletion):
-        row: TargetRow = subject.row
-        change = ChangedAssignment(address=item.address, content=row.content, audience=None, row=row, terms=None)
+        change = ChangedAssignment(address=item.address, content=subject.row.content, row=subject.row)
     else:
         match = cast("Match[AssignmentSpec, TargetRow]", subject)
-        declared, spec = match.declared, match.declared.spec
-        content = contents.find_id(declared)
+        spec, content = match.declared.spec, contents.find_id(match.declared)
         if content is None:
             return
-        bounds = (spec.visible_from, spec.visible_until)
-        start, finish = (None if bound is None else int(bound.timestamp()) for bound in bounds)
-        terms = Terms(spec.mandatory, Window(start, finish))
+        to, bounds = spec.audience, (spec.visible_from, spec.visible_until)
         change = ChangedAssignment(
             address=item.address,
             content=content,
-            audience=_audience(planning, spec.audience),
+            audience=(to.kind, planning.registry.id_or_ref(Ref(to))) if to.text else EVERYONE_KEY,
             row=match.row,
-            terms=terms,
+            terms=Terms(spec.mandatory, *(None if bound is None else int(bound.timestamp()) for bound in bounds)),
         )
     scope.assignments.append(change)
 
 
-def _audience(planning: PlanContext, audience: Address) -> AudienceKey:
-    if not audience.text:
-        return EVERYONE_KEY
-    return audience.kind, planning.registry.id_or_ref(Ref(audience))
-
-
 def live_terms(row: TargetRow) -> Terms:
     """Return what a live target says. Raises ValueError for a time that cannot be parsed."""
-    start, finish = (
-        None if text is None else int(parse_response_time(text).timestamp()) for text in (row.start, row.finish)
+    bounds = (row.start, row.finish)
+    return Terms(
+        row.mandatory, *(None if text is None else int(parse_response_time(text).timestamp()) for text in bounds)
     )
-    return Terms(row.mandatory, Window(start, finish))
 
 
 def _may_narrow(change: ChangedAssignment) -> bool:
@@ -287,7 +268,7 @@ def _may_narrow(change: ChangedAssignment) -> bool:
     if change.row is None or change.terms is None:
         return change.row is not None
     try:
-        old, new = live_terms(change.row).window, change.terms.window
+        old, new = live_terms(change.row), change.terms
     except ValueError:
         return True
     starts_later = new.start is not None and (old.start is None or new.start > old.start)

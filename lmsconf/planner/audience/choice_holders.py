@@ -75,17 +75,16 @@ class Readings(Struct):
         """
         self.groups.update(uses)
         if meanings := self.possible(uses):
-            linked = [known for known in self._possible if known & uses]
-            for known in linked:
-                del self._possible[known]
             left = [meaning for meaning in meanings if predict(meaning) == members]
-            self._possible[uses.union(*linked)] = left
+            linked = [known for known in self._possible if known & uses]
+            others = {known: kept for known, kept in self._possible.items() if known not in linked}
+            self._possible = {**others, uses.union(*linked): left}
 
     def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
         """Return the meanings that stay possible; None if there are too many to try."""
-        known = [meanings for linked, meanings in self._possible.items() if linked & uses]
-        seen = frozenset[Use]().union(*(linked for linked in self._possible if linked & uses))
-        parts: list[Sequence[Meaning]] = [*known, *([{use: one} for one in Reading] for use in sorted(uses - seen))]
+        known = {linked: meanings for linked, meanings in self._possible.items() if linked & uses}
+        new = uses.difference(*known)
+        parts: list[Sequence[Meaning]] = [*known.values(), *([{use: one} for one in Reading] for use in sorted(new))]
         if prod(map(len, parts)) > _MOST:
             return None
         return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
@@ -142,22 +141,28 @@ class FieldHolders(Struct):
             self._answered = reduce(or_, self.choices.values(), 0)
         return self._answered
 
+    def replace_answer(self, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
+        """Replace the answer of one person."""
+        self.unreadable &= ~bit
+        for choice in self.choices:
+            self.choices[choice] &= ~bit
+        for choice in picked:
+            self.choices[choice] = self.choices.get(choice, 0) | bit
 
-class AnswerSets(Struct, frozen=True):
-    """The holders of choices by field, before and after a plan."""
 
-    before: Mapping[RemoteId | Ref, FieldHolders]
-    after: Mapping[RemoteId | Ref, FieldHolders]
+Holders: TypeAlias = "Mapping[RemoteId | Ref, FieldHolders]"
+"""Field → who holds which of its choices."""
 
 
 def answer_sets(
     facts: AccessFacts, scope: AccessScope, wanted: Iterable[RemoteId | Ref], positions: Mapping[int, ChangedPerson]
-) -> AnswerSets:
-    """Return the holders of the choices of the wanted fields. positions: of people whose answers the plan changes."""
-    size = len(facts.people.people) + len(positions)
-    ids = frozenset(wanted)
-    rows = [row for row in facts.fields if row.id in ids]
-    before: dict[RemoteId | Ref, FieldHolders] = dict(_live(facts, rows, size))
+) -> tuple[Holders, Holders]:
+    """Return the holders of the choices of the wanted fields, before and after the plan.
+
+    positions: of people whose answers the plan changes.
+    """
+    size, ids = len(facts.people.people) + len(positions), frozenset(wanted)
+    before: Holders = dict(_live(facts, [row for id, row in facts.fields.items() if id in ids], size))
     live = ((id, before.get(id, FieldHolders())) for id in ids)
     after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in live}
     for loss in scope.losses:
@@ -168,17 +173,8 @@ def answer_sets(
     for position, person in positions.items():
         for id, picked in person.answers.items():
             if id in after and picked is not None:
-                _answer(after[id], 1 << position, picked)
-    return AnswerSets(before, after)
-
-
-def _answer(held: FieldHolders, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
-    """Replace one person's answer."""
-    held.unreadable &= ~bit
-    for choice in held.choices:
-        held.choices[choice] &= ~bit
-    for choice in picked:
-        held.choices[choice] = held.choices.get(choice, 0) | bit
+                after[id].replace_answer(1 << position, picked)
+    return before, after
 
 
 def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable[tuple[RemoteId, FieldHolders]]:
@@ -201,7 +197,6 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
                     holders[name, choice_id].append(position)
     everybody = (1 << len(facts.people.people)) - 1
     for name, row in by_name.items():
-        held = FieldHolders(unreadable=to_bits(holders[name, None], size) if facts.people.has_answers else everybody)
-        for choice in row.choices:
-            held.choices[choice.id] = to_bits(holders[name, choice.id], size)
-        yield row.id, held
+        unreadable = to_bits(holders[name, None], size) if facts.people.has_answers else everybody
+        choices: dict[RemoteId | Ref, Bits] = {one.id: to_bits(holders[name, one.id], size) for one in row.choices}
+        yield row.id, FieldHolders(choices, unreadable)

@@ -50,14 +50,14 @@ def with_progress(api: Api, effects: Effects, losses: Mapping[RemoteId, Sequence
     now: epoch seconds.
     """
     contents = {content.id: content for content in effects.contents}
-    for id, people in losses.items():
-        try:
-            contents[id] = _with_progress(api, contents[id], people, now)
-        except UNREADABLE as error:
-            # Results may need a right that the credential lacks. The numbers of people do not rest on them.
-            reason = f"the progress of those who lose content was not read: {error}"
-            effects = replace(effects, reasons=(*effects.reasons, reason))
-            break
+    try:
+        for id, people in losses.items():
+            if people:
+                contents[id] = _with_progress(api, contents[id], people, now)
+    except UNREADABLE as error:
+        # Results may need a right that the credential lacks. The numbers of people do not rest on them.
+        reason = f"the progress of those who lose content was not read: {error}"
+        effects = replace(effects, reasons=(*effects.reasons, reason))
     return replace(effects, contents=tuple(contents.values()))
 
 
@@ -66,9 +66,8 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
     states = Counter(_STATES.get(result.state) for result in results.values())
     states["not_started"] += len(people) - len(results)
     progress = None if None in states else {state: states[state] for state in _STATES.values()}
-    until = [result.expires for result in results.values() if result.expires is not None]
-    moment = now * 1000
-    expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in (30, 60, 90)}
+    left = [result.expires - now * 1000 for result in results.values() if result.expires is not None]
+    expiring = {days: sum(0 <= one <= days * _DAY_MS for one in left) for days in (30, 60, 90)}
     return replace(content, progress=progress, certificates_expiring=expiring)
 
 
@@ -79,7 +78,7 @@ def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> 
     if people is not None:
         batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
     for wanted in batches:
-        for row in _rows(api, content, wanted):
+        for row in _rows(api, {"contentIds": [content], **({} if wanted is None else {"userIds": [*wanted]})}):
             person, result = optional_text(row, "userId"), _parse(row)
             is_wanted = bool(person) if wanted is None else person in wanted
             if is_wanted and optional_text(row, "contentId") == content:
@@ -88,10 +87,9 @@ def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> 
     return latest
 
 
-def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> Iterator[Mapping[str, Json]]:
-    """Yield all results for a content, of some people or of all, page by page until one is empty."""
+def _rows(api: Api, filters: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """Yield all results, page by page until one is empty."""
     skip, seen = 0, set[str]()
-    filters: dict[str, Json] = {"contentIds": [content], **({} if people is None else {"userIds": [*people]})}
     while True:
         options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
         answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import TargetRow, unresolved_audience_label
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import count_noun, normalize_email, normalize_name
@@ -29,6 +30,7 @@ from lmsconf.planner.audience.affected import (
 )
 from lmsconf.planner.audience.choice_holders import (
     FieldHolders,
+    Holders,
     Meaning,
     Reading,
     Readings,
@@ -37,6 +39,7 @@ from lmsconf.planner.audience.choice_holders import (
     uses_of,
 )
 from lmsconf.planner.audience.people_sets import (
+    AssignmentSide,
     Audience,
     AudienceAssignment,
     AudienceKey,
@@ -46,43 +49,34 @@ from lmsconf.planner.audience.people_sets import (
     weakest_basis,
 )
 
-_WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
 _NOBODY: Final = Audience(before=0, after=0)
 
 
 class Memberships:
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
-    ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
-    answers: who picked what, of the fields that conditions ask for. compared: whether the predicted members of each
-    smart group that could be compared are the live ones.
+    now: the time of the plan, in epoch seconds. fields: the names of those whose answers count beside those of
+    conditions. ids, emails: by position, the id of a new account being None. changed_people: position → the plan's
+    change. answers_before, answers_after: who picked what, of the fields that conditions ask for, and `fields`.
+    compared: whether the predicted members of each smart group that could be compared are the live ones. reasons: why
+    something is not known or an estimate; more are added as questions are asked.
     """
 
-    def __init__(self, facts: AccessFacts, scope: AccessScope, fields: Iterable[RemoteId | Ref] = ()) -> None:
-        """fields: those whose answers count beside those of conditions."""
-        self.facts, self.scope, self.readings = facts, scope, Readings()
+    def __init__(
+        self, facts: AccessFacts, scope: AccessScope, planning: PlanContext, now: int, fields: Iterable[str] = ()
+    ) -> None:
+        self.facts, self.scope, self.planning, self.now = facts, scope, planning, now
+        self.readings, self._changed_fields = Readings(), scope.fields
         self.reasons: list[str] = []
         self.compared: list[bool] = []
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
-        conditions = [one for group in self.facts.conditions.values() for one in _live_conditions(group)]
-        planned = [condition for group in self.scope.smart_groups.values() for condition in group.conditions or ()]
-        conditioned = {condition.field for condition in (*conditions, *planned)}
-        self._moved, self._changed_fields = moved_audiences(self.scope, self.facts), self.scope.fields
-        self.answers = answer_sets(self.facts, self.scope, {*conditioned, *fields}, self.changed_people)
+        live = chain.from_iterable(map(_live_conditions, facts.conditions.values()))
+        planned = chain.from_iterable(conditions or () for conditions in scope.smart_groups.values())
+        wanted: set[RemoteId | Ref] = {condition.field for condition in chain(live, planned)}
+        wanted.update(filter(None, map(self.field_id, fields)))
+        self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
-
-    def _compare_readings(self) -> None:
-        """Compare what system conditions may mean with the live members of all smart groups."""
-        groups = [
-            (uses, conditions, group.members)
-            for group in self.facts.conditions.values()
-            if group.members is not None and (uses := uses_of(conditions := _live_conditions(group)))
-            if self._why_not_derived(conditions, self.answers.before) is None
-        ]
-        for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
-            predict = partial(self._matching, conditions, self.answers.before, self.active_before)
-            self.readings.compare(uses, predict, self._listed(members) & self.active_before)
 
     def _add_people(self) -> None:
         people, positions = self.facts.people.people, self.facts.people.positions
@@ -106,16 +100,29 @@ class Memberships:
         new = to_bits(range(len(people), size), size)
         self.active_after = (self.active_before & ~archived) | new
 
-    def tell(self, reason: str) -> str:
-        """Add a reason why something is not known, and return it."""
-        self.reasons.append(reason)
-        return reason
+    def _compare_readings(self) -> None:
+        """Compare what system conditions may mean with the live members of all smart groups."""
+        groups = [
+            (uses, conditions, group.members)
+            for group in self.facts.conditions.values()
+            if group.members is not None and (uses := uses_of(conditions := _live_conditions(group)))
+            if self._why_not_derived(conditions, self.answers_before) is None
+        ]
+        for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
+            predict = partial(self._matching, conditions, self.answers_before, self.active_before)
+            self.readings.compare(uses, predict, self._listed(members) & self.active_before)
+
+    def field_id(self, name: str) -> RemoteId | Ref | None:
+        """Return the id of a field by its name after the plan, or else by its live one."""
+        if self.planning.registry.has(CUSTOM_FIELD, name):
+            return self.planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, name)))
+        return next((id for id, row in self.facts.fields.items() if normalize_name(row.name) == name), None)
 
     def audience(self, key: AudienceKey) -> Audience:
         """Return an audience before and after the plan."""
         if key not in self._known:
             told = len(self.reasons)
-            found = self._audience(key)
+            found = self._audience(*key)
             reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
             # Most groups stay as they are: one set of 200,000 people is 25 KB, and there may be 10,000 groups.
             self._known[key] = replace(
@@ -123,25 +130,28 @@ class Memberships:
             )
         return self._known[key]
 
-    def _audience(self, key: AudienceKey) -> Audience:
-        kind, id = key
-        if key == EVERYONE_KEY:
+    def _audience(self, kind: str, id: RemoteId | Ref) -> Audience:
+        if kind in self.facts.rows:
+            return self._group(id) if kind == GROUP else self._smart_group(id)
+        if kind != USER:
             return Audience(before=self.active_before, after=self.active_after)
-        find = {GROUP: self._group, SMART_GROUP: self._smart_group}.get(kind, self._person)
-        return find(id)
+        position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
+        bit = 0 if position is None else 1 << position
+        is_live = position is not None and position < len(self.facts.people.people)
+        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
 
-    def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
-        """Return the conditions of a smart group before and after the plan; none where it does not exist."""
-        change = self.scope.smart_groups.get(id)
-        live = None if isinstance(id, Ref) else self.facts.conditions.get(id)
-        before = () if live is None else _live_conditions(live)
-        return before, before if change is None else change.conditions or ()
+    def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
+        """Return the conditions of a smart group before and after the plan; None where it does not exist."""
+        live = self.facts.conditions.get(id)
+        before = None if live is None else _live_conditions(live)
+        return before, self.scope.smart_groups.get(id, before)
 
     def group_audiences(self) -> Iterator[Audience]:
         """Yield each group whose members were read, or may change."""
         yield from (self.audience((GROUP, id)) for id in dict.fromkeys((*self.facts.members, *self.scope.groups)))
+        moved = moved_audiences(self.scope, self.facts)
         live = self.facts.conditions.items()
-        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in self._moved)
+        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved)
         yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*read, *self.scope.smart_groups)))
 
     def position(self, email: str) -> int | None:
@@ -162,6 +172,12 @@ class Memberships:
             if not self._is_filled_later(*key)
         }
 
+    def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
+        if kind == GROUP:
+            return isinstance(id, Ref) and not self.scope.groups[id].joins
+        conditions = self.scope.smart_groups.get(id) or ()
+        return any(isinstance(part, Ref) for one in conditions for part in (one.field, *one.choices))
+
     def ends(self) -> Mapping[int, Bits]:
         """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
         ends: defaultdict[int, Bits] = defaultdict(int)
@@ -170,24 +186,7 @@ class Memberships:
                 ends[person.ends] |= 1 << position
         return ends
 
-    def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
-        group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)
-        if kind == GROUP:
-            return isinstance(id, Ref) and group is not None and not group.joins
-        parts = [part for one in (smart.conditions if smart else None) or () for part in (one.field, *one.choices)]
-        return any(isinstance(part, Ref) for part in parts)
-
-    def _person(self, id: RemoteId | Ref) -> Audience:
-        position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
-        return self.person_audience(position)
-
-    def person_audience(self, position: int | None) -> Audience:
-        """Return the audience of one person; nobody if there is none."""
-        bit = 0 if position is None else 1 << position
-        is_live = position is not None and position < len(self.facts.people.people)
-        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
-
-    def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
+    def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             members = count_noun(unlisted, "member is", "members are")
@@ -198,61 +197,57 @@ class Memberships:
         positions = self.facts.people.positions
         return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
 
+    def _address(self, kind: str, id: RemoteId | Ref) -> Address:
+        """Return the address of a group: that of its change, if the plan changes or renames it."""
+        changed = self.scope.addresses.get((kind, id))
+        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+
     def _group(self, id: RemoteId | Ref) -> Audience:
         change = self.scope.groups.get(id)
-        row = None if isinstance(id, Ref) else self.facts.groups.get(id)
-        if row is None and change is None:
+        if change is None and id not in self.facts.rows[GROUP]:
             return _NOBODY
-        live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
-        address = self._address(GROUP, id, None if row is None else row.name)
+        address = self._address(GROUP, id)
         group = Audience(
             before=None,
             after=None,
+            causes=() if change is None else (address,),
             basis=Basis.UNKNOWN,
             address=address,
             is_live=not isinstance(id, Ref),
             stays=change is None or not change.deleted,
         )
+        live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
             return group
         before, basis = self._members(live, address)
-        group, after = replace(group, before=before & self.active_before, basis=basis), before
+        after = before
         if change is not None:
-            size = len(self.ids)
             joins, leaves = (
-                to_bits((self._by_email[person] for person in people if person in self._by_email), size)
+                to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
                 for people in (change.joins, change.leaves)
             )
-            group, after = replace(group, causes=(change.address,)), (before & ~leaves) | joins
-        return replace(group, after=after & self.active_after if group.stays else 0)
-
-    def _address(self, kind: str, id: RemoteId | Ref, live_name: str | None) -> Address | None:
-        """Return the address of a group: that of its change, if the plan changes or renames it."""
-        changed = self.scope.addresses.get((kind, id))
-        if changed is not None or live_name is None:
-            return changed
-        return Address.of(kind, normalize_name(live_name))
+            after = 0 if change.deleted else (before & ~leaves) | joins
+        return replace(group, before=before & self.active_before, after=after & self.active_after, basis=basis)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
-        change = self.scope.smart_groups.get(id)
-        live = None if isinstance(id, Ref) else self.facts.conditions.get(id)
-        if live is None and change is None:
+        live, is_changed = self.facts.conditions.get(id), id in self.scope.smart_groups
+        if live is None and not is_changed:
             return _NOBODY
-        old = None if live is None else _live_conditions(live)
-        new = old if change is None else change.conditions
-        address = self._address(SMART_GROUP, id, None if live is None else live.row.name)
-        own = () if change is None else (change.address,)
+        old, new = self.conditions(id)
+        address = self._address(SMART_GROUP, id)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
             members, listed = self._members(live.members, address)
             fact = members & self.active_before
         before, doubt = self._before(address, old, fact)
-        after, basis = self._after(address, new, before, changed=change is not None)
+        after, basis = self._after(address, new, before, is_changed=is_changed)
+        fields = {condition.field for condition in (*(old or ()), *(new or ()))}
+        lost = (loss.address for loss in self.scope.losses if loss.field.id in fields)
         return Audience(
             before=before,
             after=after,
-            causes=(*own, *self._lost_fields((*(old or ()), *(new or ())))),
+            causes=(*((address,) if is_changed else ()), *lost),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),
@@ -260,12 +255,12 @@ class Memberships:
         )
 
     def _before(
-        self, address: Address | None, old: Sequence[Condition] | None, fact: Bits | None
+        self, address: Address, old: Sequence[Condition] | None, fact: Bits | None
     ) -> tuple[Bits | None, Basis]:
         """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
         if old is None:
             return 0, Basis.EXACT
-        predicted, basis, reasons = self._derived(old, self.answers.before, self.active_before)
+        predicted, basis, reasons = self._derived(old, self.answers_before, self.active_before)
         if predicted is None or fact is None:
             self.reasons.extend(f"{address}: {reason}" if predicted is None else reason for reason in reasons)
             return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
@@ -279,15 +274,15 @@ class Memberships:
         return fact, Basis.ESTIMATE
 
     def _after(
-        self, address: Address | None, new: Sequence[Condition] | None, before: Bits | None, *, changed: bool
+        self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
     ) -> tuple[Bits | None, Basis]:
-        """Return the members after the plan. changed: whether it changes the conditions."""
+        """Return the members after the plan. is_changed: whether it changes the conditions."""
         if new is None:
             return 0, Basis.EXACT
         fields = {condition.field for condition in new}
-        if not changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
+        if not is_changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
             return (None if before is None else before & self.active_after), Basis.EXACT
-        predicted, basis, reasons = self._derived(new, self.answers.after, self.active_after)
+        predicted, basis, reasons = self._derived(new, self.answers_after, self.active_after)
         if predicted is None:
             self.reasons.extend(f"{address}: {one}, so its members after the plan are not known" for one in reasons)
         else:
@@ -298,10 +293,10 @@ class Memberships:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
         known = [one for one in conditions if one.choices and one.system_condition is None]
         new = self.active_after & ~self.active_before
-        return bool(conditions) and self._matching(known, self.answers.after, new, {}) != 0
+        return bool(conditions) and self._matching(known, self.answers_after, new, {}) != 0
 
     def _derived(
-        self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders], among: Bits
+        self, conditions: Sequence[Condition], answers: Holders, among: Bits
     ) -> tuple[Bits | None, Basis, Sequence[str]]:
         """Return the members that follow from conditions, and why they are an estimate or not known."""
         reason = self._why_not_derived(conditions, answers)
@@ -316,24 +311,17 @@ class Memberships:
             return found.pop(), Basis.EXACT, ()
         return found.pop(), Basis.ESTIMATE, tuple(self.readings.explanations(uses, meanings))
 
-    def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
-        """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
-        fields = {condition.field for condition in conditions}
-        yield from (loss.address for loss in self.scope.losses if loss.field.id in fields)
-
-    def _why_not_derived(
-        self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]
-    ) -> str | None:
+    def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders) -> str | None:
         """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
         if not conditions:
             return "its conditions were not read"
-        types = {row.id: row.type for row in self.facts.fields}
         for condition in conditions:
-            if isinstance(condition.field, str) and types.get(condition.field) not in _WITH_CHOICES:
+            row, held = self.facts.fields.get(condition.field), answers.get(condition.field)
+            is_new = isinstance(condition.field, Ref)
+            if not is_new and (row is None or row.type not in ("CHOICE", "MULTI_SELECT")):
                 return "a condition is on a field without choices"
             if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
-            held = answers.get(condition.field)
             if held is not None and held.unreadable & self.active_before:
                 return "answers of people have an unknown format"
         return None
@@ -341,7 +329,7 @@ class Memberships:
     def _matching(
         self,
         conditions: Sequence[Condition],
-        answers: Mapping[RemoteId | Ref, FieldHolders],
+        answers: Holders,
         among: Bits,
         meaning: Meaning,
     ) -> Bits:
@@ -366,11 +354,6 @@ def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
     return tuple(Condition(row.field, frozenset(row.choices), row.system_condition) for row in rows)
 
 
-def content_name(facts: AccessFacts, id: RemoteId) -> str:
-    """Return the name of a content, as in addresses."""
-    return normalize_name(facts.contents.get(id, "")) or f"content id {id}"
-
-
 def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:
     """Yield the assignments of one content before and after the plan."""
     changes = [change for change in memberships.scope.assignments if change.content == content]
@@ -380,29 +363,32 @@ def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[Audi
     for change in changes:
         if change.row is None and change.audience is not None:
             audience, key = memberships.audience(change.audience), change.audience
-            yield AudienceAssignment(audience=audience, key=key, before=None, after=change.terms, cause=change.address)
+            after = AssignmentSide(change.terms, audience.after)
+            yield AudienceAssignment(audience=audience, key=key, before=None, after=after, cause=change.address)
 
 
 def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
-    audiences, reason, before = memberships.facts.target_audiences, "", None
+    audiences, terms = memberships.facts.target_audiences, None
+    reasons: list[str] = []
     key: AudienceKey | None = audiences.of(row)
     if key is None:
         lists = "several lists" if audiences.candidates(row) else "no list"
-        reason = memberships.tell(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
+        reasons.append(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
     audience = Audience(before=None, after=None) if key is None else memberships.audience(key)
     try:
-        before = live_terms(row)
+        terms = live_terms(row)
     except ValueError as error:
-        reason = memberships.tell(f"a window of an assignment cannot be read: {error}")
-    if reason:
-        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
+        reasons.append(f"a window of an assignment cannot be read: {error}")
+    if reasons:
+        memberships.reasons.extend(reasons)
+        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reasons[-1])
+    stays = change is None or change.terms is not None
     return AudienceAssignment(
         audience=audience,
         key=key,
-        before=before,
-        after=before if change is None else change.terms,
+        before=AssignmentSide(terms, audience.before),
+        after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
         row=row,
-        stays=change is None or change.terms is not None,
         cause=None if change is None else change.address,
     )

@@ -7,7 +7,7 @@ operations on 25 KB, and counting is `int.bit_count`.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -25,7 +25,6 @@ Bits: TypeAlias = int
 """A set of people, by their positions."""
 AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
 """The kind and the id of an audience; a Ref for one that the plan creates."""
-_BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
 _NONZERO_BYTES: Final = re.compile(rb"[^\x00]+")
@@ -41,6 +40,11 @@ def to_bits(positions: Iterable[int], size: int) -> Bits:
     return int.from_bytes(flags, "little")
 
 
+def count_of(bits: Bits | None) -> int | None:
+    """Return how many people are in a set; None if it is not known."""
+    return None if bits is None else bits.bit_count()
+
+
 def positions_of(bits: Bits) -> Iterator[int]:
     """Yield the positions in a set, in order."""
     # Most sets hold few of all people: the regular expression skips zero bytes without a step of Python for each.
@@ -51,21 +55,21 @@ def positions_of(bits: Bits) -> Iterator[int]:
                 yield index * 8 + offset
 
 
-class Window(NamedTuple):
-    """From when until when content is visible, both inclusive, in epoch seconds; None: open."""
+class Terms(Struct, frozen=True):
+    """What an assignment says beside its content and audience.
 
+    start, finish: from when until when content is visible, both inclusive, in epoch seconds; None: open.
+    """
+
+    mandatory: bool
     start: int | None
     finish: int | None
 
     def is_over(self, now: int) -> bool:
         return self.finish is not None and self.finish < now
 
-
-class Terms(Struct, frozen=True):
-    """What an assignment says beside its content and audience."""
-
-    mandatory: bool
-    window: Window
+    def is_open(self, moment: int) -> bool:
+        return (self.start is None or self.start <= moment) and not self.is_over(moment)
 
 
 class AudienceSize(Struct, frozen=True):
@@ -95,39 +99,46 @@ class Audience(Struct, frozen=True, kw_only=True):
     def is_known(self) -> bool:
         return None not in (self.before, self.after)
 
+    @property
+    def joins(self) -> Bits | None:
+        return None if self.before is None or self.after is None else self.after & ~self.before
+
+    @property
+    def leaves(self) -> Bits | None:
+        return None if self.before is None or self.after is None else self.before & ~self.after
+
 
 class AssignmentSide(NamedTuple):
-    """Whether an assignment is there on one side of a plan, what it says, and its people; None if not known."""
+    """What an assignment says on one side of a plan, and its people; None if not known."""
 
-    exists: bool
     terms: Terms | None
     people: Bits | None
 
+    def counts(self, now: int) -> bool:
+        """Whether it gives its people the content; also if it is not known when its window is over."""
+        return self.terms is None or not self.terms.is_over(now)
+
 
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
-    """An assignment of a content before and after a plan: `row` is None if it is created, `stays` False if deleted.
+    """An assignment of a content before and after a plan; None where it is not there.
 
-    key: its audience's; None if that is not known. before, after: what it says; None if it is not there, or not known.
-    cause: its address if the plan changes it.
+    key: its audience's; None if that is not known. row: the live target. cause: its address if the plan changes it.
     """
 
     audience: Audience
     key: AudienceKey | None
-    before: Terms | None
-    after: Terms | None
+    before: AssignmentSide | None
+    after: AssignmentSide | None
     row: TargetRow | None = None
-    stays: bool = True
     cause: Address | None = None
 
     @property
-    def sides(self) -> tuple[AssignmentSide, AssignmentSide]:
-        """The assignment before and after the plan."""
-        before = AssignmentSide(self.row is not None, self.before, self.audience.before)
-        return before, AssignmentSide(self.stays, self.after, self.audience.after)
+    def causes(self) -> tuple[Address, ...]:
+        """The changed resources that decide whom it gives the content."""
+        return self.audience.causes if self.cause is None else (*self.audience.causes, self.cause)
 
 
 NONE: Final = "none"
-KEEP: Final = "keep"
 _NOTHING: Final = HeldContent(word=NONE)
 
 
@@ -138,7 +149,7 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
     """
     if not terms:
         return _NOTHING
-    starts, finishes = zip(*(one.window for one in terms), strict=True)
+    starts, finishes = zip(*((one.start, one.finish) for one in terms), strict=True)
     return HeldContent(
         word="mandatory" if any(one.mandatory for one in terms) else "optional",
         start=None if None in starts else as_text(min(starts)),
@@ -149,20 +160,20 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
 def change_between(before: HeldContent, after: HeldContent) -> str:
     """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
     if before == after:
-        return NONE if before == _NOTHING else KEEP
+        return NONE if before == _NOTHING else "keep"
     if before.word == after.word:
         return AccessChange.WINDOW.value
-    words = {(NONE, after.word): AccessChange.GAIN, (before.word, NONE): AccessChange.LOSE}
-    changed = AccessChange.TO_MANDATORY if after.word == "mandatory" else AccessChange.TO_OPTIONAL
-    return words.get((before.word, after.word), changed).value
+    if NONE in (before.word, after.word):
+        return AccessChange.LOSE.value if after.word == NONE else AccessChange.GAIN.value
+    return AccessChange.TO_MANDATORY.value if after.word == "mandatory" else AccessChange.TO_OPTIONAL.value
 
 
 def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:
     """Return whose account ends while one of these windows is open, at `last` or before. ends: when → whose."""
     out = 0
-    for start, finish in (one.window for one in terms) if ends else ():
-        until = last if finish is None else min(finish, last)
-        if start is None or start <= until:
+    for one in terms if ends else ():
+        until = last if one.finish is None else min(one.finish, last)
+        if one.start is None or one.start <= until:
             out |= reduce(or_, (people for moment, people in ends.items() if moment <= until), 0)
     return out
 
@@ -170,41 +181,36 @@ def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int
 def _is_shorter(before: Collection[Terms], after: Collection[Terms], now: int) -> bool:
     """Whether windows before cover a second of the next 30 days that none after does."""
     cuts = {now}
-    for start, finish in (one.window for one in (*before, *after)):
+    for one in (*before, *after):
         # A window covers its last second, so what comes next begins after it.
-        bounds = (start, None if finish is None else finish + 1)
+        bounds = (one.start, None if one.finish is None else one.finish + 1)
         cuts.update(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)
-    return any(_covers(before, moment) and not _covers(after, moment) for moment in cuts)
-
-
-def _covers(terms: Iterable[Terms], moment: int) -> bool:
-    """Whether one of the windows is open at a moment."""
-    windows = (one.window for one in terms)
-    return any((start is None or start <= moment) and (finish is None or moment <= finish) for start, finish in windows)
+    return any(
+        any(one.is_open(moment) for one in before) and not any(one.is_open(moment) for one in after) for moment in cuts
+    )
 
 
 class ContentAccess(Struct, frozen=True):
     """What changes for the people of one content. held: what they have before and after → who.
 
-    sets: who is affected by each change; who has it `before` and `after`, and after as before (`keep`); who must take
-    it after, and not before (`bound`); who has it on both sides, but not at some second of the next 30 days when they
-    had it before (`shortened`). archived_soon: who has it on both sides, and whose account the plan lets end while a
-    window of theirs is open in the next 30 days. Their windows do not change, so effects leave them out; the guard
-    counts them.
+    sets: who is affected by each change, and by any (`changed`); who has it `before` and `after`, and after as before
+    (`keep`); who must take it after, and not before (`bound`); who has it on both sides, but not at some second of the
+    next 30 days when they had it before (`shortened`). archived_soon: who has it on both sides, and whose account the
+    plan lets end while a window of theirs is open in the next 30 days. Their windows do not change, so effects leave
+    them out; the guard counts them. A set that is not there is empty.
+    causes: changed resources, each with everybody who has a path through it before only, after only, or changed.
     """
 
     held: Mapping[tuple[HeldContent, HeldContent], Bits]
-    sets: Mapping[str, Bits]
-    causes: tuple[tuple[Address, Bits], ...]
+    sets: Counter[str]
+    causes: Sequence[tuple[Address, Bits]]
 
-    def of(self, name: str) -> Bits:
-        """Return one of the sets."""
-        return self.sets.get(name, 0)
 
-    @property
-    def changed(self) -> Bits:
-        """Everybody whose access changes."""
-        return reduce(or_, map(self.of, AccessChange))
+def _current(side: AssignmentSide | None, now: int) -> tuple[Terms | None, Bits]:
+    """Return the terms of an assignment and who has the content by them; nobody if its window is over."""
+    if side is None or not side.counts(now):
+        return None, 0
+    return side.terms, side.people or 0
 
 
 def _people_by_terms(
@@ -216,8 +222,7 @@ def _people_by_terms(
     """
     by_terms: defaultdict[tuple[Terms | None, Terms | None], Bits] = defaultdict(int)
     for one in assignments:
-        old, new = (None if terms is None or terms.window.is_over(now) else terms for terms in (one.before, one.after))
-        before, after = one.audience.before or 0, one.audience.after or 0
+        (old, before), (new, after) = _current(one.before, now), _current(one.after, now)
         by_terms[old, new] |= before & after
         by_terms[old, None] |= before & ~after
         by_terms[None, new] |= after & ~before
@@ -239,33 +244,27 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
     ends: when accounts will be archived, and were not to be so soon, in epoch seconds → whose.
     """
     held: defaultdict[tuple[HeldContent, HeldContent], Bits] = defaultdict(int)
-    sets: defaultdict[str, Bits] = defaultdict(int)
+    sets: Counter[str] = Counter()
     for both_terms, people in _people_by_terms(assignments, now).items():
         old, new = (frozenset(filter(None, terms)) for terms in zip(*both_terms, strict=True))
         before, after = (held_content(terms, format_epoch) for terms in (old, new))
         held[before, after] |= people
         sets[change_between(before, after)] |= people
+        sets["changed"] |= people if before != after else 0
         sets["before"] |= people if old else 0
         sets["after"] |= people if new else 0
         sets["bound"] |= people if after.word == "mandatory" != before.word else 0
         sets["shortened"] |= people if old and new and _is_shorter(old, new, now) else 0
         sets["archived_soon"] |= people & _archived_within(ends, old, now + HORIZON) if new else 0
-    return ContentAccess(held, sets, tuple(_causes(assignments, now)))
-
-
-def _causes(assignments: Sequence[AudienceAssignment], now: int) -> Iterator[tuple[Address, Bits]]:
-    """Yield each changed resource with everybody who has a path through it before only, after only, or changed."""
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
     for one in assignments:
-        old = 0 if one.before is None or one.before.window.is_over(now) else one.audience.before or 0
-        new = 0 if one.after is None or one.after.window.is_over(now) else one.audience.after or 0
-        differs = old ^ new if one.before == one.after else old | new
-        if differs:
-            for cause in (*one.audience.causes, *(() if one.cause is None else (one.cause,))):
+        (terms, had), (new_terms, has) = _current(one.before, now), _current(one.after, now)
+        if differs := had ^ has if terms == new_terms else had | has:
+            for cause in one.causes:
                 by_cause[cause] |= differs
-    yield from sorted(by_cause.items())
+    return ContentAccess(held, sets, sorted(by_cause.items()))
 
 
 def weakest_basis(bases: Iterable[Basis]) -> Basis:
     """Return the weakest of several."""
-    return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)
+    return max(bases, key=list(Basis).index, default=Basis.EXACT)

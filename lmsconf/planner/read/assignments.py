@@ -64,6 +64,12 @@ AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 _AT_ONCE: Final = 32
 
 
+def list_contents(api: Api) -> Listing[ContentRow]:
+    """Read the catalog."""
+    rows = api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
+    return sorted_listing(map(parse_content_row, rows.rows), rows.incomplete)
+
+
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
     """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
@@ -145,9 +151,7 @@ def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None
 
     Who is in progress on what is replaced is read before people are, where these may be looked up.
     """
-    catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
-    contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
-    reading.further[CONTENT] = contents
+    contents = reading.further[CONTENT] = list_contents(reading.api)
     yield None
     wanted = _wanted(reading, contents.rows)
     answers = read_targets(reading.api, wanted)

@@ -45,13 +45,20 @@ def read_fields(reading: ReadContext) -> Iterator[Listing[FieldRow]]:
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
-    rows = reading.api.rows(CUSTOM_FIELDS)
-    if _creates(reading, rows):
-        again = reading.api.rows(CUSTOM_FIELDS)
-        if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
-            rows = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
-    listing = reading.listings[CUSTOM_FIELD] = _parsed(rows)
+    listing = list_fields(reading.api)
+    matches = (one for now in reading.versions for one in reading.match(CUSTOM_FIELD, listing, now)[1].matches)
+    if any(match.row is None and reading.chosen(match.address) for match in matches):
+        again = list_fields(reading.api)
+        if {row.id for row in again.rows} != {row.id for row in listing.rows}:
+            listing = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
+    reading.listings[CUSTOM_FIELD] = listing
     yield listing
+
+
+def list_fields(api: Api) -> Listing[FieldRow]:
+    """Read the listing of fields."""
+    rows = api.rows(CUSTOM_FIELDS)
+    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
 
 
 def may_delete_fields(reading: ReadContext) -> bool:
@@ -86,18 +93,6 @@ def copies_answers(reading: ReadContext) -> bool:
     return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
 
 
-def _creates(reading: ReadContext, rows: ListedRows) -> bool:
-    """Return whether a field would be created according to this listing."""
-    listing = _parsed(rows)
-    versions = (reading.match(CUSTOM_FIELD, listing, version)[1] for version in reading.versions)
-    matches = (match for matched in versions for match in matched.matches)
-    return any(match.row is None and reading.chosen(match.address) for match in matches)
-
-
-def _parsed(rows: ListedRows) -> Listing[FieldRow]:
-    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
-
-
 _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
 
@@ -107,7 +102,7 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
 
     By person, the listing of people is compared with the extended one, so all of it is read, in the third phase.
     """
-    listing = reading.listings[GROUP] = _list_groups(reading.api)
+    listing = reading.listings[GROUP] = list_groups(reading.api)
     yield None
     wanted, compared = _wanted_groups(reading, listing)
     if _takes_fewer_pages(reading, 2 * len(wanted) + len(compared)):
@@ -277,7 +272,7 @@ def _from_people(
     }
 
 
-def _list_groups(api: Api) -> Listing[GroupRow]:
+def list_groups(api: Api) -> Listing[GroupRow]:
     """The listing: ids and names. The lock of a run is not a resource: never listed, owned or exported."""
     rows = api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
     groups = (row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
@@ -286,7 +281,7 @@ def _list_groups(api: Api) -> Listing[GroupRow]:
 
 def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] | None]:
     """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
-    listing = reading.listings[SMART_GROUP] = _list_smart_groups(reading.api)
+    listing = reading.listings[SMART_GROUP] = list_smart_groups(reading.api)
     yield None
     wanted = _wanted_smart_groups(reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
@@ -315,7 +310,8 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 return
 
 
-def _list_smart_groups(api: Api, query: Mapping[str, Json] | None = None) -> Listing[SmartGroupRow]:
+def list_smart_groups(api: Api, query: Mapping[str, Json] | None = None) -> Listing[SmartGroupRow]:
+    """Read the listing of smart groups: ids and names."""
     rows = api.rows(SMART_GROUPS, query=query, keep=keep_keys("smartGroupId", "name"))
     return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
@@ -389,7 +385,7 @@ def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, R
     """Return the ids of smart groups by their names; those that are not listed, or listed twice, are left out."""
     ids: dict[Address, set[RemoteId]] = {one: set() for one in addresses}
     queries = [{"filter": one.name} for one in addresses] if len(addresses) <= _FEW_NAMES else [{}]
-    for row in (row for query in queries for row in _list_smart_groups(api, query).rows):
+    for row in (row for query in queries for row in list_smart_groups(api, query).rows):
         ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
     return {address: id for address, found in ids.items() if len(found) == 1 for id in found}
 
