@@ -63,21 +63,12 @@ def list_fields(api: Api) -> Listing[FieldRow]:
 
 def may_delete_fields(reading: ReadContext) -> bool:
     """Return whether a field may be deleted or replaced, according to the manifests alone."""
-    migrates = any(resource.spec.migrate for resource in reading.declared_of(CUSTOM_FIELD))
-    return reading.covers(CUSTOM_FIELD) and (reading.may_delete(CUSTOM_FIELD) or migrates)
+    return reading.covers(CUSTOM_FIELD) and (reading.may_delete(CUSTOM_FIELD) or may_copy_answers(reading))
 
 
-def may_lose_answers(reading: ReadContext) -> bool:
+def loses_answers(reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
-    if not reading.covers(CUSTOM_FIELD):
-        return False
-    deletes = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
-    declared = reading.declared_of(CUSTOM_FIELD)
-    # A field may lose choices where they are listed in full, or some are excluded.
-    choices = (one.spec.choices for one in declared if one.spec.choices is not None)
-    if not deletes and not any(one.spec.migrate for one in declared) and not any(c.whole or c.exclude for c in choices):
-        return False
-    return any(record_deletions(*matched) for matched in reading.matches(CUSTOM_FIELD))
+    return reading.covers(CUSTOM_FIELD) and any(record_deletions(*matched) for matched in reading.matches(CUSTOM_FIELD))
 
 
 def may_copy_answers(reading: ReadContext) -> bool:
@@ -86,11 +77,12 @@ def may_copy_answers(reading: ReadContext) -> bool:
 
 
 def copies_answers(reading: ReadContext) -> bool:
-    """Return whether answers may move to another field, so that all people and their answers are needed."""
-    if not may_copy_answers(reading):
-        return False
-    deletions = (deletion for _, matched in reading.matches(CUSTOM_FIELD) for deletion in matched.deletions)
-    return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
+    """Return whether answers move to another field, so that all people and their answers are needed."""
+    return may_copy_answers(reading) and any(
+        deletion.absent is not None and isinstance(deletion.absent.spec, Migration)
+        for _, matched in reading.matches(CUSTOM_FIELD)
+        for deletion in matched.deletions
+    )
 
 
 _PAGE: Final = 100
@@ -140,9 +132,8 @@ def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
 
 def _takes_fewer_pages(reading: ReadContext, requests: int) -> bool:
     """Return whether the extended listing can be read instead of requests for groups, with fewer pages."""
-    total, page = reading.first_page
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    return not _replaces(reading) and page > 0 and 0 < -(-(total or 0) // page) < requests
+    return not _replaces(reading) and reading.page > 0 and 0 < -(-(reading.people or 0) // reading.page) < requests
 
 
 def _replaces(reading: ReadContext) -> bool:

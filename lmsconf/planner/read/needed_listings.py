@@ -88,8 +88,8 @@ class ReadContext:
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
 
-    Set by the first phase: `listings`, without details, incomplete for a kind that is not read; and `first_page`: the
-    number of people, None if not counted, and of rows on the first page, 0 if people are not listed.
+    Set by the first phase: `listings`, without details, incomplete for a kind that is not read; and `page`: how many
+    people the first page has, 0 if people are not listed.
     By the second: people_in_lists: the ids of all people in the rows that are compared, and those that named people
     had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
     targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
@@ -126,7 +126,7 @@ class ReadContext:
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
         self.further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
-        self.first_page: tuple[int | None, int] = (None, 0)
+        self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
 

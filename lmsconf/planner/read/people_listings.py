@@ -91,28 +91,20 @@ class PeopleWithAnswers(Struct):
     """Collects the rows of the listing of people while one reading reads it.
 
     keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
-    answers are copied or deleted. index: all people, once the listing is read to its end.
+    answers are copied or deleted. index: all people, once the listing is read to its end. people: those whose rows were
+    collected.
     """
 
     keeps_texts: bool = False
     index: AnswerIndex | None = None
-    _people: dict[RemoteId, AnswersRow] = field(default_factory=dict)
+    people: dict[RemoteId, AnswersRow] = field(default_factory=dict)
     # Few people pick from few choices in many different ways: equal parts are kept once.
     _shared: dict[tuple[str, str, bool], Answer | None] = field(default_factory=dict)
     _rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = field(default_factory=dict)
     _has_answers: bool = False
 
-    def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
-        """Return a filter of rows that also adds each row."""
-
-        def collect(row: Row) -> Row:
-            self.add(row)
-            return keep(row)
-
-        return collect
-
-    def add(self, row: Mapping[str, Json]) -> None:
-        """Keep what the effects of a plan need of one row."""
+    def collect(self, keep: Callable[[Row], Row], row: Row) -> Row:
+        """Keep what the effects of a plan need of one row, and return what `keep` does."""
         id = RemoteId(intern(require_text(row, "userId")))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
@@ -125,11 +117,8 @@ class PeopleWithAnswers(Struct):
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
-        self._people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
-
-    def answers_of(self, id: RemoteId) -> AnswersRow:
-        """Return the answers of a person whose row was added."""
-        return self._people[id]
+        self.people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
+        return keep(row)
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
@@ -137,14 +126,20 @@ class PeopleWithAnswers(Struct):
         key = (name, text if self.keeps_texts else comparable(text), isinstance(value, str))
         if key in self._shared:
             return self._shared[key]
-        answer = _parse(name, value, keeps_text=self.keeps_texts)
+        answer: Answer | None = None
+        try:
+            row = parse_answer(name, value)
+            if row is not None and row.picked:
+                answer = normalize_name(name), row if self.keeps_texts else row.comparable()
+        except InvalidResponse:
+            answer = normalize_name(name), None
         if len(self._shared) < _MOST:
             self._shared[key] = answer
         return answer
 
     def finish(self, incomplete: str | None) -> AnswerIndex:
         """Return the index of all rows, the listing having been read to its end or not."""
-        people = tuple(self._people[id] for id in sorted(self._people))
+        people = tuple(self.people[id] for id in sorted(self.people))
         self.index = AnswerIndex(people, self._has_answers, incomplete)
         return self.index
 
@@ -152,16 +147,5 @@ class PeopleWithAnswers(Struct):
         """Return all people with their answers: as collected by the reading, or read now."""
         if self.index is not None:
             return self.index
-        keep = self.collecting(lambda row: {"userId": row["userId"]})
+        keep = partial(self.collect, lambda row: {"userId": row["userId"]})
         return self.finish(api.rows(USERS, keep=keep).incomplete)
-
-
-def _parse(name: str, value: Json, *, keeps_text: bool) -> Answer | None:
-    """Return a field and its answer, None for no answer."""
-    try:
-        answer = parse_answer(name, value)
-    except InvalidResponse:
-        return normalize_name(name), None
-    if answer is None or not answer.picked:
-        return None
-    return normalize_name(name), answer if keeps_text else answer.comparable()

@@ -56,9 +56,9 @@ from lmsconf.planner.read.assignments import find_empty_group_listings, read_ass
 from lmsconf.planner.read.fields_and_groups import (
     copies_answers,
     find_unlisted_fields,
+    loses_answers,
     may_copy_answers,
     may_delete_fields,
-    may_lose_answers,
     read_fields,
     read_groups,
     read_smart_groups,
@@ -85,16 +85,16 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     index, keep = reading.answers, _kept(reading)
     index.keeps_texts = reading.everything or may_delete_fields(reading)
     if reading.effects or reading.everything or reading.covers(CUSTOM_FIELD):
-        keep = index.collecting(keep)
+        keep = partial(index.collect, keep)
     pages = reading.api.pages(USERS, keep=keep)
     rows = next(pages) if needed else count_people(reading.api)
-    reading.people, reading.first_page = rows.total, (rows.total, len(rows.rows))
+    reading.people, reading.page = rows.total, len(rows.rows)
     most = _most_lookups(reading, rows)
     if needed and not most:
         *_, rows = rows, *pages
     yield None
     yield None
-    loses = may_lose_answers(reading)
+    loses = loses_answers(reading)
     if not needed and not loses:
         return
     few = _looked_up(reading, rows, most, keep) if most and not loses else None
@@ -108,7 +108,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     rows = replace(rows, rows=(*rows.rows, *unlisted))
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
-        kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
+        kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield None
     if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
@@ -167,8 +167,10 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
-    editors = _people(reading, sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS], keep)
-    return ListedRows(rows=(*first.rows, *people, *editors), total=first.total)
+    for id in sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS]:
+        with suppress(Rejected):
+            people.append(keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))))
+    return ListedRows(rows=(*first.rows, *people), total=first.total)
 
 
 def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]) -> Iterator[Row]:
@@ -195,29 +197,20 @@ def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteI
     return {RemoteId(str(row["userId"])) for row in found if normalize_email(str(row.get("email") or "")) in emails}
 
 
-def _people(reading: ReadContext, ids: Iterable[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
-    """Yield the row of each person of the workspace who has one of these ids."""
-    for id in ids:
-        with suppress(Rejected):
-            yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
-
-
 def _emails(people: Iterable[Row]) -> frozenset[str]:
     return frozenset(normalize_email(str(person.get("email") or "")) for person in people)
 
 
 def _only_in_lists(reading: ReadContext) -> bool:
-    """Return whether of people only ids and e-mails in lists are needed, unless answers are lost."""
-    if reading.everything or (reading.covers(USER) and not _all_known(reading)):
-        return False
-    return reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
+    """Return whether of people only ids and e-mails in lists are needed, unless answers are lost.
 
-
-def _all_known(reading: ReadContext) -> bool:
-    """Return whether all declared people are known by id, with keys that a single response has as the listing does."""
-    people = [one for one in reading.declared if one.address.kind == USER and reading.chosen(one.address)]
+    Declared people must be known by id, with keys that a single response has as the listing does.
+    """
+    people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
     pins = {one.pin(reading.policy.workspace) for one in people}
-    return pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
+    all_known = pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
+    in_lists = not reading.everything and (all_known or not reading.covers(USER))
+    return in_lists and reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
@@ -244,7 +237,6 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    page = reading.first_page[1]
     specs = {
         str(match.row.id): match.declared.spec
         for match in matched.matches
@@ -255,30 +247,37 @@ def read_attributes(
     single = [id for id, spec in specs.items() if needs_single_read(spec)]
     rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
     everybody: ListedRows | None = None
-    if reading.everything or (rights and -(-len(listing.rows) // max(1, page)) < len(rights)):
+    if reading.everything or (rights and -(-len(listing.rows) // max(1, reading.page)) < len(rights)):
         everybody = reading.extended_rows()
-        wanted = details.keys() if reading.everything else {*rights}
-        held = {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in wanted}
+        held = _rights_among(everybody, details.keys() if reading.everything else {*rights})
         details |= {id: details[id] | both for id, both in held.items()}
-        rights = [id for id in rights if id not in held]
-    asked = sorted([*single, *([] if reading.everything else rights)])
-    archived = {row.id for row in listing.rows if row.archived}
-    people = _read_people(reading, asked, archived)
+        rights = [] if reading.everything else [id for id in rights if id not in held]
+    asked = sorted([*single, *rights])
+    people = _read_people(reading, asked, {row.id for row in listing.rows if row.archived})
     if unshown := {*asked} - people.keys():
         everybody = everybody or reading.extended_rows()
-        details |= {
-            id: details[id] | parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in unshown
-        }
+        details |= {id: details[id] | both for id, both in _rights_among(everybody, unshown).items()}
     for id, answer in people.items():
         data, spec = require_object(answer, "a user"), specs[id]
         details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
-    whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
+    whole = _with_details(listing, details)
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
         everybody = reading.extended_rows()
     if everybody is not None:
         reading.further[ADMIN] = admin_listing(everybody, listing.rows)
     return whole
+
+
+def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
+    """Return the rights that the extended listing has of some people, by id."""
+    return {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in ids}
+
+
+def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str, Any]]) -> Listing[PersonRow]:
+    """Return the listing with the attributes that were read for people, by id."""
+    rows = (replace(row, **details[row.id]) if details.get(row.id) else row for row in listing.rows)
+    return replace(listing, rows=tuple(rows))
 
 
 def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str]) -> dict[str, Json]:
@@ -300,7 +299,7 @@ def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> 
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
         return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
-    answers = reading.answers.answers_of(RemoteId(str(row["userId"]))).all_answers
+    answers = reading.answers.people[RemoteId(str(row["userId"]))].all_answers
     return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
@@ -314,10 +313,8 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
     named.update(old for one in people_entries for old in one.previously)
     pinned = {one.pin(reading.policy.workspace) for one in people_entries}
-    held = {str(row["userId"]): parse_rights(row) for row in reading.extended_rows().rows}
     wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
-    rows = (_with(row, held.get(row.id, {}) if row.id in wanted else {}) for row in listing.rows)
-    return replace(listing, rows=tuple(rows))
+    return _with_details(listing, _rights_among(reading.extended_rows(), wanted))
 
 
 def read_managed_groups(
@@ -329,16 +326,15 @@ def read_managed_groups(
     matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
     losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
     answers = reading.api.each("users.get", [({"userId": id}, {}) for id in losing])
-    held = {id: parse_managed_groups(require_object(one, "a user")) for id, one in zip(losing, answers, strict=True)}
-    return replace(listing, rows=tuple(_with(row, held.get(row.id, {})) for row in listing.rows))
+    held = (parse_managed_groups(require_object(answer, "a user")) for answer in answers)
+    return _with_details(listing, dict(zip(losing, held, strict=True)))
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
-    active = {row.id: row for row in people if not row.archived}
-    ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
-    rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(ids) if id in active)
-    return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
+    admins = {str(row["userId"]) for row in everybody.rows if row.get("admin") is True}
+    active = (AdminRow(row.id, row.name) for row in people if row.id in admins and not row.archived)
+    return sorted_listing(active, everybody.incomplete)
 
 
 def _again(
@@ -349,11 +345,6 @@ def _again(
     return MatchResult(
         matches=[replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
     )
-
-
-def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
-    """Return a row with the attributes that were read for it."""
-    return replace(row, **details) if details else row
 
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Iterator[Listing[Any] | None]]]] = {
@@ -385,14 +376,9 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
     name = reading.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
-    return mark_contradicted(snapshot)
-
-
-def mark_contradicted(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot in which a listing that looks complete is marked incomplete if another one contradicts it."""
     doubts = {
-        name: replace(snapshot.listings[name], incomplete=reason)
+        name: replace(listings[name], incomplete=reason)
         for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
-        if snapshot.listings[name].incomplete is None
+        if listings[name].incomplete is None
     }
-    return replace(snapshot, listings={**snapshot.listings, **doubts})
+    return replace(snapshot, listings={**listings, **doubts})
