@@ -219,7 +219,7 @@ def _targets(
         wanted |= contents.keys()
     known = reading.targets
     read = read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
-    return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
+    return {id: known[id] for id in wanted & known.keys()} | read
 
 
 def _with_members(

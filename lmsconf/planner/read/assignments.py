@@ -6,8 +6,9 @@ assignment is created because it is missing, a second response must list the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, tzinfo
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ from lmsconf.kinds.assignment.types import (
     may_be_for,
     parse_content_row,
     parse_target_row,
+    readable_time,
 )
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import (
@@ -48,7 +50,6 @@ from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
 from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.learner_progress import read_in_progress
 from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.needed_listings import (
@@ -59,8 +60,7 @@ from lmsconf.planner.read.needed_listings import (
     sorted_listing,
 )
 
-AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
-"""Content id → the response for it, and its targets."""
+TargetsByContent: TypeAlias = "dict[RemoteId, tuple[TargetRow, ...]]"
 _AT_ONCE: Final = 32
 
 
@@ -70,40 +70,21 @@ def list_contents(api: Api) -> Listing[ContentRow]:
     return sorted_listing(map(parse_content_row, rows.rows), rows.incomplete)
 
 
-def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
-    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
+def read_targets(
+    api: Api, contents: Sequence[ContentRow], edits: dict[RemoteId, EditRow] | None = None
+) -> TargetsByContent:
+    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets.
+
+    edits: gets the last edits of the targets, by id; None: they are not wanted.
+    """
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
-    return {content.id: (answer, _rows(content, answer)) for content, answer in zip(contents, answers, strict=True)}
-
-
-def reread_doubtful_contents(
-    api: Api, contents: Sequence[ContentRow], first: AnswersById, doubtful: Collection[RemoteId]
-) -> tuple[AnswersById, str | None]:
-    """Read the doubtful contents a second time; return the latest answers, and why targets may be missing, or None."""
-    again = read_targets(api, [content for content in contents if content.id in doubtful])
-    differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(first[one.id])]
-    differing = f"those of {differs[0]} were read twice, with different results" if differs else None
-    return {**first, **again}, differing
-
-
-def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
-    """Targets of the contents, in batches until there are `enough`. Raises InvalidResponse like `read_targets`."""
-    rows: list[TargetRow] = []
-    for start in range(0, len(contents), _AT_ONCE):
-        if len(rows) >= enough:
-            break
-        answers = read_targets(api, contents[start : start + _AT_ONCE])
-        rows.extend(row for _, targets in answers.values() for row in targets)
-    return tuple(rows)
-
-
-def _rows(content: ContentRow, answer: Json) -> tuple[TargetRow, ...]:
-    targets = object_list(require_object(answer, "the targets"), "targets")
-    return tuple(parse_target_row(content.id, one) for one in targets)
-
-
-def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
-    return {row.id for row in answer[1]}
+    targets: TargetsByContent = {}
+    for content, answer in zip(contents, answers, strict=True):
+        rows = object_list(require_object(answer, "the targets"), "targets")
+        targets[content.id] = tuple(parse_target_row(content.id, one) for one in rows)
+        if edits is not None:
+            edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
+    return targets
 
 
 class EditRow(Struct, frozen=True):
@@ -124,11 +105,18 @@ def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
 
+def _ids(rows: Iterable[TargetRow]) -> set[RemoteId]:
+    return {row.id for row in rows}
+
+
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
-    """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
-    emails = {row.id: row.name for row in snapshot.of(USER).rows}
-    rows = snapshot.rows(EditRow)
-    return {row.id: LastEdit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
+    """Return the last edits by target id: editors by e-mail where known, times in `zone`, as they are if unreadable."""
+    emails, edits = {row.id: row.name for row in snapshot.of(USER).rows}, {}
+    for row in snapshot.rows(EditRow):
+        at = readable_time(row.at)
+        time = format_time(at, zone) if isinstance(at, datetime) else at
+        edits[row.id] = LastEdit(emails.get(RemoteId(row.by or ""), row.by), time)
+    return edits
 
 
 def _editor(value: Json) -> str | None:
@@ -136,14 +124,6 @@ def _editor(value: Json) -> str | None:
     if isinstance(value, dict):
         return next((text_or_none(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
     return text_or_none(value)
-
-
-def _moment(text: str | None, zone: tzinfo | None) -> str | None:
-    """Return the time as plans show it, or unchanged if it cannot be parsed."""
-    try:
-        return None if text is None else format_time(parse_response_time(text), zone)
-    except ValueError:
-        return text
 
 
 def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None]:
@@ -154,24 +134,28 @@ def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None
     contents = reading.further[CONTENT] = list_contents(reading.api)
     yield None
     wanted = _wanted(reading, contents.rows)
-    answers = read_targets(reading.api, wanted)
-    people = _people_of(reading, answers)
+    edits: dict[RemoteId, EditRow] | None = {} if reading.edits else None
+    targets = read_targets(reading.api, wanted, edits)
+    reading.editors.update(RemoteId(edit.by) for edit in (edits or {}).values() if edit.by and "@" not in edit.by)
+    people = _people_of(reading, targets)
     if people is None:
         reading.needs_all_people = True
     else:
-        kept = _read_in_progress(reading, contents, answers, lists_people=False)
+        kept = _read_in_progress(reading, contents, targets, lists_people=False)
         reading.people_in_lists.update(people, kept)
     yield None
     yield None
     if people is None:
-        _read_in_progress(reading, contents, answers, lists_people=True)
-    live, differs = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
-    incomplete = contents.incomplete or differs
-    reading.targets = {id: rows for id, (_, rows) in live.items()}
-    if reading.edits:
-        edits = (row for id, (answer, _) in live.items() for row in parse_edit_rows(id, answer))
-        reading.further[EDITS] = sorted_listing(edits, incomplete)
-    listing = sorted_listing((row for _, rows in live.values() for row in rows), incomplete)
+        _read_in_progress(reading, contents, targets, lists_people=True)
+    doubtful = _lacking(reading, wanted, targets)
+    again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
+    differs = [one.name for one in wanted if one.id in again and _ids(again[one.id]) != _ids(targets[one.id])]
+    why = f"those of {differs[0]} were read twice, with different results" if differs else None
+    incomplete = contents.incomplete or why
+    reading.targets = targets | again
+    listing = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
+    if edits is not None:
+        reading.further[EDITS] = sorted_listing((edits[row.id] for row in listing.rows if row.id in edits), incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
     yield listing
 
@@ -179,7 +163,7 @@ def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None
 def _read_in_progress(
     reading: ReadContext,
     contents: Listing[ContentRow],
-    answers: AnswersById,
+    targets: TargetsByContent,
     *,
     lists_people: bool,
 ) -> frozenset[RemoteId]:
@@ -195,8 +179,8 @@ def _read_in_progress(
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
     groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
-    targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: targets}
+    rows = sorted_listing(chain.from_iterable(targets.values()), None)
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
     listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
     audiences = live_audiences(reading.plan_context(listings))
     closing: dict[RemoteId, TargetRow] = {}
@@ -204,11 +188,10 @@ def _read_in_progress(
     for version in () if reading.edits else reading.versions:
         planning, _ = _matched(reading, listings, groups, version)
         closing |= {row.id: row for row in planning.closing}
-    closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, targets.rows, audiences)}
+    closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, rows.rows, audiences)}
     if not closing:
         return frozenset()
-    listing = read_in_progress(reading, list(closing.values()), audiences)
-    reading.further[IN_PROGRESS] = listing
+    listing = reading.further[IN_PROGRESS] = read_in_progress(reading, list(closing.values()), audiences)
     return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
 
 
@@ -242,28 +225,28 @@ def _targets_of_people(
             yield row
 
 
-def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
-    """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
+def _people_of(reading: ReadContext, targets: TargetsByContent) -> frozenset[RemoteId] | None:
+    """Return the ids of targets that may be people, None if a type does not tell whose an id is."""
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.listings[name].rows}
     everyone = reading.api_spec.behaviour(EVERYONE_ID)
-    people: set[RemoteId] = set()
-    for content, (answer, rows) in answers.items():
-        for row in rows:
-            if row.target == everyone or not may_be_for(USER, row.type):
-                continue
-            if row.target in groups and may_be_for(GROUP, row.type):
-                return None
-            people.add(row.target)
-        if reading.edits:
-            editors = (row.by for row in parse_edit_rows(content, answer) if row.by and "@" not in row.by)
-            reading.editors.update(map(RemoteId, editors))
-    return frozenset(people)
+    rows = [
+        row for row in chain.from_iterable(targets.values()) if row.target != everyone and may_be_for(USER, row.type)
+    ]
+    if any(row.target in groups and may_be_for(GROUP, row.type) for row in rows):
+        return None
+    return frozenset(row.target for row in rows)
 
 
 def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
     """Return the contents that the manifests name; the whole catalog if all is owned or a group is deleted."""
     owned = () if reading.policy.only else reading.policy.ownership.get(CONTENT_TARGET, ())
-    if reading.everything or CONTENT_TARGET in reading.sought or "all" in owned or _groups_go(reading):
+    if (
+        reading.everything
+        or CONTENT_TARGET in reading.sought
+        or "all" in owned
+        # A live group will be deleted, and with it its assignments of any content.
+        or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
+    ):
         return list(rows)
     names: set[str] = set()
     ids: set[str] = set()
@@ -278,15 +261,8 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _groups_go(reading: ReadContext) -> bool:
-    """Return whether a live group will be deleted, and with it its assignments of any content."""
-    if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
-        return False
-    return reading.has_deletions(GROUP) or reading.has_deletions(SMART_GROUP)
-
-
-def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
-    """Return the contents for which an assignment would be created, according to their responses, judged by names.
+def _lacking(reading: ReadContext, contents: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
+    """Return the contents for which an assignment would be created, according to their targets, judged by names.
 
     A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
     """
@@ -298,11 +274,11 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
         named_so = normalize_email if kind == USER else normalize_name
         ids |= {(kind, named_so(row.name)): row.id for row in reading.listings[kind].rows}
     named = grouped(contents, lambda content: normalize_name(content.name))
-    live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
+    live = {(row.content, str(row.target)) for row in chain.from_iterable(targets.values())}
     out: set[RemoteId] = set()
     for assignment in wanted:
         target = ids.get((assignment.audience.kind, assignment.audience.name))
-        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
+        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets)
         ids_of_content = (*(content.id for content in named.get(assignment.content, ())), *pinned)
         out.update(id for id in ids_of_content if target is None or (id, target) not in live)
     return out
@@ -336,7 +312,12 @@ def _count_others(
         least_live_within_share(changed, guards["updates"], least=SMALL),
     )
     if enough > live:
-        reading.further[UNNAMED_TARGETS] = Listing(rows=read_targets_until(reading.api, others, enough - live))
+        rows: list[TargetRow] = []
+        for start in range(0, len(others), _AT_ONCE):
+            if live + len(rows) < enough:
+                targets = read_targets(reading.api, others[start : start + _AT_ONCE])
+                rows.extend(chain.from_iterable(targets.values()))
+        reading.further[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 
 def _changing(
