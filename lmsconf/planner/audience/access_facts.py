@@ -7,11 +7,11 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,20 +30,16 @@ from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.calls import Api
 from lmsconf.model.names import grouped, normalize_name
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
-from lmsconf.planner.read.assignments import list_contents, read_targets
+from lmsconf.planner.read.assignments import read_targets
 from lmsconf.planner.read.fields_and_groups import (
-    list_fields,
-    list_groups,
-    list_smart_groups,
     read_group_members,
     read_with_members,
 )
-from lmsconf.planner.read.needed_listings import ReadContext
+from lmsconf.planner.read.needed_listings import ReadContext, read_listing
 from lmsconf.planner.read.people_listings import AnswerIndex
 
 
@@ -163,14 +159,6 @@ def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[Remot
     return frozenset([*(change.content for change in scope.assignments), *assigned])
 
 
-_READ: Final[Mapping[str, Callable[[Api], Listing[Any]]]] = {
-    CONTENT: list_contents,
-    GROUP: list_groups,
-    SMART_GROUP: list_smart_groups,
-    CUSTOM_FIELD: list_fields,
-}
-
-
 def read_access_facts(
     reading: ReadContext, planning: PlanContext, scope: AccessScope, query: AccessQuery
 ) -> AccessFacts:
@@ -180,8 +168,9 @@ def read_access_facts(
     """
     planned = planning.snapshot.listings
     people = reading.answers.read(reading.api)
-    listings: dict[str, Listing[Any]] = {
-        kind: planned[kind] if kind in planned else read(reading.api) for kind, read in _READ.items()
+    listings = {
+        name: planned[name] if name in planned else read_listing(reading.api, name)
+        for name in (CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD)
     }
     nouns = {f"{kind.replace('_', ' ')}s": listing.incomplete for kind, listing in listings.items()}
     contents = {row.id: row for row in listings[CONTENT].rows}

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
-from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.assignment.parse import named_contents
 from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
 from lmsconf.kinds.assignment.types import (
@@ -23,7 +22,6 @@ from lmsconf.kinds.assignment.types import (
     TargetRow,
     kind_from_target_type,
     may_be_for,
-    parse_content_row,
     parse_target_row,
     readable_time,
 )
@@ -56,18 +54,12 @@ from lmsconf.planner.read.needed_listings import (
     Matched,
     ReadContext,
     has_difference,
-    keep_keys,
+    read_listing,
     sorted_listing,
 )
 
 TargetsByContent: TypeAlias = "dict[RemoteId, tuple[TargetRow, ...]]"
 _AT_ONCE: Final = 32
-
-
-def list_contents(api: Api) -> Listing[ContentRow]:
-    """Read the catalog."""
-    rows = api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
-    return sorted_listing(map(parse_content_row, rows.rows), rows.incomplete)
 
 
 def read_targets(
@@ -131,7 +123,7 @@ def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None
 
     Who is in progress on what is replaced is read before people are, where these may be looked up.
     """
-    contents = reading.further[CONTENT] = list_contents(reading.api)
+    contents = reading.further[CONTENT] = read_listing(reading.api, CONTENT)
     yield None
     wanted = _wanted(reading, contents.rows)
     edits: dict[RemoteId, EditRow] | None = {} if reading.edits else None

@@ -15,27 +15,28 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import ADD_MODE
-from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
-from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration, parse_field_row
-from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
+from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS, declared_lists, included
 from lmsconf.kinds.shared.plan_context import Match
 from lmsconf.kinds.shared.responses import id_set, require_object
-from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
-from lmsconf.model.names import LOCK_PREFIX, count_noun, normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
     keep_keys,
+    read_listing,
     sorted_listing,
 )
 
@@ -45,20 +46,14 @@ def read_fields(reading: ReadContext) -> Iterator[Listing[FieldRow]]:
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
-    listing = list_fields(reading.api)
+    listing = read_listing(reading.api, CUSTOM_FIELD)
     matches = (one for now in reading.versions for one in reading.match(CUSTOM_FIELD, listing, now)[1].matches)
     if any(match.row is None and reading.chosen(match.address) for match in matches):
-        again = list_fields(reading.api)
+        again = read_listing(reading.api, CUSTOM_FIELD)
         if {row.id for row in again.rows} != {row.id for row in listing.rows}:
             listing = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
     reading.listings[CUSTOM_FIELD] = listing
     yield listing
-
-
-def list_fields(api: Api) -> Listing[FieldRow]:
-    """Read the listing of fields."""
-    rows = api.rows(CUSTOM_FIELDS)
-    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
 
 
 def may_delete_fields(reading: ReadContext) -> bool:
@@ -94,7 +89,7 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
 
     By person, the listing of people is compared with the extended one, so all of it is read, in the third phase.
     """
-    listing = reading.listings[GROUP] = list_groups(reading.api)
+    listing = reading.listings[GROUP] = read_listing(reading.api, GROUP)
     yield None
     wanted, compared = _wanted_groups(reading, listing)
     if _takes_fewer_pages(reading, 2 * len(wanted) + len(compared)):
@@ -263,16 +258,9 @@ def _from_people(
     }
 
 
-def list_groups(api: Api) -> Listing[GroupRow]:
-    """The listing: ids and names. The lock of a run is not a resource: never listed, owned or exported."""
-    rows = api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
-    groups = (row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
-    return sorted_listing(map(parse_group_row, groups), rows.incomplete)
-
-
 def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] | None]:
     """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
-    listing = reading.listings[SMART_GROUP] = list_smart_groups(reading.api)
+    listing = reading.listings[SMART_GROUP] = read_listing(reading.api, SMART_GROUP)
     yield None
     wanted = _wanted_smart_groups(reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
@@ -299,12 +287,6 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             if condition.field and condition.field not in known:
                 yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"
                 return
-
-
-def list_smart_groups(api: Api, query: Mapping[str, Json] | None = None) -> Listing[SmartGroupRow]:
-    """Read the listing of smart groups: ids and names."""
-    rows = api.rows(SMART_GROUPS, query=query, keep=keep_keys("smartGroupId", "name"))
-    return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
 
 CODE: Final = "effects/not-as-predicted"
@@ -376,7 +358,7 @@ def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, R
     """Return the ids of smart groups by their names; those that are not listed, or listed twice, are left out."""
     ids: dict[Address, set[RemoteId]] = {one: set() for one in addresses}
     queries = [{"filter": one.name} for one in addresses] if len(addresses) <= _FEW_NAMES else [{}]
-    for row in (row for query in queries for row in list_smart_groups(api, query).rows):
+    for row in (row for query in queries for row in read_listing(api, SMART_GROUP, query).rows):
         ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
     return {address: id for address, found in ids.items() if len(found) == 1 for id in found}
 

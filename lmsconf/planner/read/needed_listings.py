@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow, parse_content_row
+from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.group import parse_group_row
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS, named_emails
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.kinds.smart_group import parse_listed_row
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Api, ListedRows
+from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.guards import Policy
+from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers
 from lmsconf.planner.rename_detection import rename_candidates
@@ -229,6 +234,24 @@ def has_difference(sides: BeforeAfter | None) -> bool:
 def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return a filter that keeps only these keys of a row; missing ones are skipped."""
     return lambda row: {key: row[key] for key in keys if key in row}
+
+
+_LISTINGS: Final[Mapping[str, tuple[ListOperation, Callable[[dict[str, Json]], Any], tuple[str, ...]]]] = {
+    CONTENT: (CATALOG, parse_content_row, ("courseId", "name", "contentType")),
+    CUSTOM_FIELD: (CUSTOM_FIELDS, parse_field_row, ()),
+    GROUP: (MANUAL_GROUPS, parse_group_row, ("groupId", "name")),
+    SMART_GROUP: (SMART_GROUPS, parse_listed_row, ("smartGroupId", "name")),
+}
+"""Listing → its operation, how a row is parsed, and the keys that are kept of it; without keys, all are."""
+
+
+def read_listing(api: Api, name: str, query: Mapping[str, Json] | None = None) -> Listing[Any]:
+    """Read the catalog, or the listing of a kind but people: of groups ids and names, of fields all."""
+    operation, parse, keys = _LISTINGS[name]
+    rows = api.rows(operation, query=query, keep=keep_keys(*keys) if keys else None)
+    # The lock of a run is not a resource: never listed, owned or exported.
+    read = (row for row in rows.rows if not (name == GROUP and str(row.get("name")).startswith(LOCK_PREFIX)))
+    return sorted_listing(map(parse, read), rows.incomplete)
 
 
 def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
