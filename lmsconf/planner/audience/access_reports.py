@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import problem_found
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER, split_address
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.access import (
     AccessRoute,
     AnswerCount,
@@ -39,10 +39,11 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.audience.choice_holders import FieldHolders
-from lmsconf.planner.audience.people_questions import PlacedAssignment, WorkspaceAccess, choice_name
+from lmsconf.planner.audience.people_questions import WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
     NONE,
     AssignmentSide,
+    AudienceAssignment,
     Bits,
     change_between,
     count_of,
@@ -71,8 +72,8 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
         placed = state.assignments(id)
-        bases.extend(placement.assignment.audience.basis for placement in placed)
-        held = _content(state, names[id], id, placed, position, planned=header.planned)
+        bases.extend(one.audience.basis for one in placed)
+        held = _content(state, id, placed, position, planned=header.planned)
         leading = tuple(filter(_leads, held.routes))
         has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
         if content is not None:
@@ -122,17 +123,17 @@ def _leads(route: AccessRoute) -> bool:
 
 
 def _content(
-    state: WorkspaceAccess, name: str, id: RemoteId, placed: Sequence[PlacedAssignment], position: int, *, planned: bool
+    state: WorkspaceAccess, id: RemoteId, placed: Sequence[AudienceAssignment], position: int, *, planned: bool
 ) -> PersonContent:
-    before = _held(state, [placement.assignment.before for placement in placed], position)
-    after = _held(state, [placement.assignment.after for placement in placed], position) if planned else None
+    before = _held(state, [one.before for one in placed], position)
+    after = _held(state, [one.after for one in placed], position) if planned else None
     return PersonContent(
-        content=name,
+        content=state.facts.content_name(id),
         id=id,
         before=before,
         after=after,
         change=None if before is None or after is None else change_between(before, after),
-        routes=tuple(_route(state, placement, position, planned=planned) for placement in placed),
+        routes=tuple(_route(state, one, position, planned=planned) for one in placed),
     )
 
 
@@ -144,16 +145,21 @@ def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], positi
     return held_content([one for one, people in current if one and (people or 0) >> position & 1], state.format_time)
 
 
-def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
-    assignment = placed.assignment
-    results = state.condition_results(assignment.key, position)
-    before = _route_side(state, assignment.before, position, results[0])
-    after = _route_side(state, assignment.after, position, results[1]) if planned else None
-    return AccessRoute(address=placed.address, audience=placed.audience, before=before, after=after)
+def _route(state: WorkspaceAccess, one: AudienceAssignment, position: int, *, planned: bool) -> AccessRoute:
+    is_smart = one.key is not None and one.key[0] == SMART_GROUP
+    old, new = state.conditions(one.key[1]) if one.key is not None and is_smart else (None, None)
+    had = state.condition_results(old or (), state.answers_before, position)
+    has = state.condition_results(new or (), state.answers_after, position)
+    return AccessRoute(
+        address=one.address,
+        audience=one.to,
+        before=_route_side(state, one.before, position, had),
+        after=_route_side(state, one.after, position, has) if planned else None,
+    )
 
 
 def _route_side(
-    state: WorkspaceAccess, side: AssignmentSide | None, position: int, conditions: Sequence[ConditionResult]
+    state: WorkspaceAccess, side: AssignmentSide | None, position: int, conditions: tuple[ConditionResult, ...]
 ) -> RouteSide | None:
     if side is None:
         return None
@@ -166,7 +172,7 @@ def _route_side(
         visible_until=finish,
         is_over=None if terms is None else terms.is_over(state.now),
         member=_has(people, position),
-        conditions=tuple(conditions),
+        conditions=conditions,
     )
 
 
@@ -226,7 +232,7 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     id = state.field_id(by)
     if id is None:
-        near = did_you_mean(by, state.field_names()) or _NAME_HINT
+        near = did_you_mean(by, state.names(CUSTOM_FIELD)) or _NAME_HINT
         raise problem_found("field/unknown", f'there is no custom field "{by}"', near)
     row = state.facts.fields.get(id)
     if row is not None and row.type == "TEXT":
@@ -311,12 +317,7 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
 
 def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str | None:
     """Return a hint with the audiences of that name in other kinds, or else the nearest; kind: that of the address."""
-    same = [Address.of(one, name) for one in _NAMED_KINDS if one != kind and name in state.audience_names(one)]
-    known = {
-        other: Address.of(one, other)
-        for one in _NAMED_KINDS
-        if kind in (None, one)
-        for other in state.audience_names(one)
-    }
+    same = [Address.of(one, name) for one in _NAMED_KINDS if one != kind and name in state.names(one)]
+    known = {other: Address.of(one, other) for one in _NAMED_KINDS if kind in (None, one) for other in state.names(one)}
     near = same or [known[other] for other in nearest_names(name, known, 3)]
     return f"Did you mean {' or '.join(map(shell_quoted, near))}?" if near else None

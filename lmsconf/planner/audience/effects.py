@@ -9,6 +9,7 @@ from datetime import datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import InvalidResponse, Problem, Rejected, Severity
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -31,13 +32,12 @@ from lmsconf.model.effects import (
 )
 from lmsconf.model.names import count_noun
 from lmsconf.model.plan import GuardCount
-from lmsconf.planner.audience.access_facts import affected_contents
+from lmsconf.planner.audience.access_facts import affected_contents, facts_from_snapshot, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
 from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships, assignments_of
 from lmsconf.planner.audience.people_questions import (
     WorkspaceAccess,
-    facts_for_plan,
     failed_problems,
     judge_tests,
     not_judged_problems,
@@ -107,7 +107,11 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if scope.is_empty and not tests:
         return predicted
     try:
-        facts = facts_for_plan(draft, reading, scope, query_of(tests))
+        if reading is None:
+            everyone = planning.api_spec.behaviour(EVERYONE_ID)
+            facts = facts_from_snapshot(planning.snapshot, everyone)
+        else:
+            facts = read_access_facts(reading, planning, scope, query_of(tests))
     except (Rejected, InvalidResponse) as error:
         if tests:
             raise

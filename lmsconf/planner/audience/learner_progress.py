@@ -33,7 +33,6 @@ _STATES: Final = {
 _AT_ONCE: Final = 100
 UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
 """What is raised where results cannot be read, for lack of a right or otherwise, while all else can."""
-_DAY_MS: Final = 24 * 3600 * 1000
 
 
 class _Result(Struct, frozen=True):
@@ -67,7 +66,7 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
     states["not_started"] += len(people) - len(results)
     progress = None if None in states else {state: states[state] for state in _STATES.values()}
     left = [result.expires - now * 1000 for result in results.values() if result.expires is not None]
-    expiring = {days: sum(0 <= one <= days * _DAY_MS for one in left) for days in (30, 60, 90)}
+    expiring = {days: sum(0 <= one <= days * 24 * 3600 * 1000 for one in left) for days in (30, 60, 90)}
     return replace(content, progress=progress, certificates_expiring=expiring)
 
 

@@ -15,10 +15,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.types import TargetRow, unresolved_audience_label
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
+from lmsconf.kinds.assignment.types import TargetRow, assignment_address, unresolved_audience_label
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import count_noun, normalize_email, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
@@ -202,6 +203,19 @@ class Memberships:
         changed = self.scope.addresses.get((kind, id))
         return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
+    def address(self, kind: str, id: RemoteId | Ref) -> Address:
+        """Return the address of an audience, by its name after the plan or else its live one."""
+        if (kind, id) == EVERYONE_KEY:
+            return EVERYONE
+        if isinstance(id, Ref):
+            return id.address
+        name = self.planning.registry.name(kind, id)
+        if not name and kind == USER and id in self.facts.people.positions:
+            name = self.emails[self.facts.people.positions[id]]
+        elif not name and kind != USER and id in self.facts.rows[kind]:
+            name = normalize_name(self.facts.rows[kind][id].name)
+        return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
+
     def _group(self, id: RemoteId | Ref) -> Audience:
         change = self.scope.groups.get(id)
         if change is None and id not in self.facts.rows[GROUP]:
@@ -359,23 +373,34 @@ def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[Audi
     changes = [change for change in memberships.scope.assignments if change.content == content]
     by_row = {change.row.id: change for change in changes if change.row is not None}
     for row in memberships.facts.targets.get(content, ()):
-        yield _live_assignment(memberships, row, by_row.get(row.id))
+        yield _live_assignment(memberships, content, row, by_row.get(row.id))
     for change in changes:
         if change.row is None and change.audience is not None:
-            audience, key = memberships.audience(change.audience), change.audience
-            after = AssignmentSide(change.terms, audience.after)
-            yield AudienceAssignment(audience=audience, key=key, before=None, after=after, cause=change.address)
+            audience = memberships.audience(change.audience)
+            yield AudienceAssignment(
+                address=change.address,
+                to=memberships.address(*change.audience),
+                audience=audience,
+                key=change.audience,
+                before=None,
+                after=AssignmentSide(change.terms, audience.after),
+                is_changed=True,
+            )
 
 
-def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
+def _live_assignment(
+    memberships: Memberships, content: RemoteId, row: TargetRow, change: ChangedAssignment | None
+) -> AudienceAssignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
     audiences, terms = memberships.facts.target_audiences, None
     reasons: list[str] = []
     key: AudienceKey | None = audiences.of(row)
     if key is None:
-        lists = "several lists" if audiences.candidates(row) else "no list"
-        reasons.append(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
-    audience = Audience(before=None, after=None) if key is None else memberships.audience(key)
+        label, lists = unresolved_audience_label(row), "several lists" if audiences.candidates(row) else "no list"
+        reasons.append(f"an assignment is for {label}, which is in {lists}")
+        audience, to = Audience(before=None, after=None), Address(escape(label), "")
+    else:
+        audience, to = memberships.audience(key), memberships.address(*key)
     try:
         terms = live_terms(row)
     except ValueError as error:
@@ -385,10 +410,11 @@ def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAs
         audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reasons[-1])
     stays = change is None or change.terms is not None
     return AudienceAssignment(
+        address=assignment_address(memberships.facts.content_name(content), to) if change is None else change.address,
+        to=to,
         audience=audience,
         key=key,
         before=AssignmentSide(terms, audience.before),
         after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-        row=row,
-        cause=None if change is None else change.address,
+        is_changed=change is not None,
     )

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
-from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
-from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
+from lmsconf.kinds.assignment.types import ContentRow
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.model.access import (
     AccessClaim,
@@ -22,15 +19,13 @@ from lmsconf.model.access import (
     ConditionResult,
     ReportHeader,
 )
-from lmsconf.model.address import Address, Ref, RemoteId, escape
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import count_noun, did_you_mean, normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
-    AccessFacts,
     AccessQuery,
-    facts_from_snapshot,
     find_key,
     read_access_facts,
 )
@@ -42,33 +37,15 @@ from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
 
-def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
+def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery) -> WorkspaceAccess:
     """Return the answers to a query, reading what they rest on."""
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     # Only of what is asked the audiences are read that no live target names.
     names = {row.id: row.name for row in planning.snapshot.rows(ContentRow)}
     asked = [one for one in scope.assignments if query.wants_content(names.get(one.content, ""))]
-    facts = facts_for_plan(draft, reading, AccessScope(assignments=asked), query)
+    facts = read_access_facts(reading, planning, AccessScope(assignments=asked), query)
     return WorkspaceAccess(facts, scope, planning, now, query.fields)
-
-
-def facts_for_plan(
-    draft: DraftPlan, reading: ReadContext | None, scope: AccessScope, query: AccessQuery
-) -> AccessFacts:
-    """Return what the effects of these changes and a query rest on: read, or as far as a snapshot file holds it."""
-    planning = draft.planning
-    if reading is not None:
-        return read_access_facts(reading, planning, scope, query)
-    return facts_from_snapshot(planning.snapshot, planning.api_spec.behaviour(EVERYONE_ID))
-
-
-class PlacedAssignment(Struct, frozen=True):
-    """An assignment, with the addresses of itself and of its audience."""
-
-    address: Address
-    audience: Address
-    assignment: AudienceAssignment
 
 
 class WorkspaceAccess(Memberships):
@@ -89,52 +66,23 @@ class WorkspaceAccess(Memberships):
             key = find_key(self.planning, self.facts, address)
         return None if key is None else self.audience(key)
 
-    def audience_names(self, kind: str) -> Sequence[str]:
-        """Return the names of all audiences of a kind, for suggestions."""
+    def names(self, kind: str) -> Sequence[str]:
+        """Return the names of all audiences of a kind, or of all fields, for suggestions."""
         if kind == USER:
             return self.emails
-        live = (normalize_name(row.name) for row in self.facts.rows.get(kind, {}).values())
-        return [*self.planning.registry.names(kind), *live]
+        rows = {**self.facts.rows, CUSTOM_FIELD: self.facts.fields}.get(kind, {})
+        return [*self.planning.registry.names(kind), *(normalize_name(row.name) for row in rows.values())]
 
-    def assignments(self, content: RemoteId) -> Sequence[PlacedAssignment]:
+    def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
         """Return the assignments of a content that was asked for, by address."""
-        name, placed = self.facts.content_name(content), []
-        for one in assignments_of(self, content):
-            audience = self._audience_address(one.key, one.row)
-            placed.append(PlacedAssignment(one.cause or assignment_address(name, audience), audience, one))
-        return sorted(placed, key=lambda placement: placement.address)
+        return sorted(assignments_of(self, content), key=lambda one: one.address)
 
-    def _audience_address(self, key: AudienceKey | None, row: TargetRow | None) -> Address:
-        """Return the address of an audience, by its name after the plan or else its live one."""
-        if key == EVERYONE_KEY:
-            return EVERYONE
-        if key is None:
-            return Address("" if row is None else escape(unresolved_audience_label(row)), "")
-        kind, id = key
-        if isinstance(id, Ref):
-            return id.address
-        name = self.planning.registry.name(kind, id) or self._live_name(kind, id)
-        return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
-
-    def _live_name(self, kind: str, id: RemoteId) -> str | None:
-        if kind == USER:
-            position = self.facts.people.positions.get(id)
-            return None if position is None else self.emails[position]
-        row = self.facts.rows[kind].get(id)
-        return None if row is None else normalize_name(row.name)
-
-    def condition_results(self, key: AudienceKey | None, person: int) -> tuple[list[ConditionResult], ...]:
-        """Return the conditions of a smart group before and after the plan, and a person's answers; else none."""
-        before, after = self.conditions(key[1]) if key is not None and key[0] == SMART_GROUP else ((), ())
-        return (
-            self._results(before or (), self.answers_before, person),
-            self._results(after or (), self.answers_after, person),
-        )
-
-    def _results(self, conditions: Sequence[Condition], answers: Holders, person: int) -> list[ConditionResult]:
-        """Return the results of conditions, whose order means nothing, sorted by field."""
-        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
-        return sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or ""))
+    def condition_results(
+        self, conditions: Iterable[Condition], answers: Holders, person: int
+    ) -> tuple[ConditionResult, ...]:
+        """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
+        results = [self._result(condition, answers.get(condition.field), person) for condition in conditions]
+        return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
 
     def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
         """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
@@ -143,23 +91,14 @@ class WorkspaceAccess(Memberships):
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
         picked = {choice for choice, people in held.choices.items() if people >> person & 1}
-        if isinstance(id, Ref):
-            name = id.address.name
-        else:
-            live = f"field id {id}" if row is None else normalize_name(row.name)
-            name = self.planning.registry.name(CUSTOM_FIELD, id) or live
+        live = f"field id {id}" if row is None else normalize_name(row.name)
         return ConditionResult(
-            field=name,
+            field=id.address.name if isinstance(id, Ref) else self.planning.registry.name(CUSTOM_FIELD, id) or live,
             choices=tuple(sorted(choice_name(row, choice) for choice in condition.choices)),
             system_condition=condition.system_condition,
             answer=tuple(sorted(choice_name(row, choice) for choice in picked)) if readable else None,
             met=self.is_met(condition, held, person) if readable else None,
         )
-
-    def field_names(self) -> Sequence[str]:
-        """Return the names of all fields, for suggestions."""
-        live = (normalize_name(row.name) for row in self.facts.fields.values())
-        return [*self.planning.registry.names(CUSTOM_FIELD), *live]
 
 
 def choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
@@ -262,7 +201,7 @@ def _people_in(state: WorkspaceAccess, address: Address, *, live: bool) -> Bits:
     """Return the people in an audience. Raises LmsconfError if it is empty, or they are not known."""
     audience = state.named_audience(address)
     if audience is None:
-        near = did_you_mean(address.name, state.audience_names(address.kind))
+        near = did_you_mean(address.name, state.names(address.kind))
         raise LmsconfError(f"{address} is neither live nor declared{f'. {near}' if near else ''}")
     people = audience.before if live else audience.after
     if people is None:
@@ -281,13 +220,13 @@ def _reasons_about(state: WorkspaceAccess, about: Address) -> str:
 def _having(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> tuple[Bits, Bits]:
     """Return who has the content of a test, and who must take it. Raises LmsconfError if it is not known."""
     having = mandatory = 0
-    for placement in state.assignments(_content_of(state, test)):
-        side = placement.assignment.before if live else placement.assignment.after
+    for assignment in state.assignments(_content_of(state, test)):
+        side = assignment.before if live else assignment.after
         if side is None or not side.counts(state.now):
             continue
         if side.terms is None or side.people is None:
-            why = _reasons_about(state, placement.audience)
-            raise LmsconfError(f"who has it is not known, because of {placement.address}{why}")
+            why = _reasons_about(state, assignment.to)
+            raise LmsconfError(f"who has it is not known, because of {assignment.address}{why}")
         having |= side.people
         mandatory |= side.people if side.terms.mandatory else 0
     return having, mandatory

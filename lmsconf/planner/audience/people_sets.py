@@ -15,7 +15,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.access import HeldContent
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import AccessChange, Basis
@@ -122,20 +121,22 @@ class AssignmentSide(NamedTuple):
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; None where it is not there.
 
-    key: its audience's; None if that is not known. row: the live target. cause: its address if the plan changes it.
+    to: the address of its audience, and key: its kind and id, None if it is not known. is_changed: whether the plan
+    changes the assignment itself.
     """
 
+    address: Address
+    to: Address
     audience: Audience
     key: AudienceKey | None
     before: AssignmentSide | None
     after: AssignmentSide | None
-    row: TargetRow | None = None
-    cause: Address | None = None
+    is_changed: bool = False
 
     @property
     def causes(self) -> tuple[Address, ...]:
         """The changed resources that decide whom it gives the content."""
-        return self.audience.causes if self.cause is None else (*self.audience.causes, self.cause)
+        return (*self.audience.causes, self.address) if self.is_changed else self.audience.causes
 
 
 NONE: Final = "none"
