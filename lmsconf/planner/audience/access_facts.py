@@ -31,7 +31,6 @@ from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import grouped, normalize_name
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.read.assignments import read_targets
@@ -112,8 +111,9 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
         return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
 
 
-def facts_from_snapshot(snapshot: Snapshot, everyone: str) -> AccessFacts:
-    """Return what a snapshot file holds; it lacks the members of smart groups."""
+def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
+    """Return what the snapshot of a plan holds, read from a file; it lacks the members of smart groups."""
+    snapshot = planning.snapshot
     listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
     incomplete = [
         f"the snapshot has no complete listing of {kind.replace('_', ' ')}s: {listing.incomplete}"
@@ -130,7 +130,7 @@ def facts_from_snapshot(snapshot: Snapshot, everyone: str) -> AccessFacts:
         members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
         conditions={row.id: LiveSmartGroup(row, None) for row in snapshot.rows(SmartGroupRow)},
         targets={id: tuple(rows) for id, rows in targets.items()},
-        everyone=everyone,
+        everyone=planning.api_spec.behaviour(EVERYONE_ID),
         groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
         incomplete=(*(() if snapshot.redaction is None else ("the snapshot is redacted",)), *incomplete),
     )
@@ -204,7 +204,7 @@ def _targets(
     """
     wanted = {change.content for change in scope.assignments} | set(asked)
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
-    if live or scope.changes_accounts or scope.changes_answers:
+    if live or scope.changes_accounts or scope.fields:
         wanted |= contents.keys()
     known = reading.targets
     read = read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
@@ -221,7 +221,7 @@ def _with_members(
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
-    any_smart = scope.changes_answers or scope.changes_accounts
+    any_smart = scope.fields or scope.changes_accounts
     smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
     facts = replace(facts, conditions=smart)
     wanted = {

@@ -293,7 +293,7 @@ def parse_audience(text: str) -> tuple[Address, ...]:
         # A graph writes `Sales (smart group)`.
         Address.of(kind.name, kind.normalize_name(one))
         for kind in KINDS.values()
-        if not kind.is_relation
+        if kind.name in _NAMED_KINDS
         for one in dict.fromkeys((name, name.removesuffix(f" ({kind.noun})")))
     )
 
@@ -305,8 +305,7 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
     """
     matching = candidates
     if len(candidates) > 1:
-        audiences = [one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY)]
-        matching = [one for one in audiences if state.named_audience(one) is not None]
+        matching = [one for one in candidates if state.named_audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:

@@ -134,10 +134,6 @@ class AccessScope(Struct, kw_only=True):
         return [person.id for person in self.people if person.leaves and person.id is not None]
 
     @property
-    def changes_answers(self) -> bool:
-        return bool(self.losses) or any(person.answers for person in self.people)
-
-    @property
     def fields(self) -> frozenset[RemoteId | Ref]:
         """The fields whose answers change, or of which choices are deleted."""
         return frozenset(

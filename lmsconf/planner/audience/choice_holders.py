@@ -25,10 +25,6 @@ from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, ChangedPerson, Condition
 from lmsconf.planner.audience.people_sets import Bits, to_bits
 
-_MOST: Final = 3**6
-"""How many combinations of readings are tried: of six words at once."""
-_SHOWN: Final = 40
-
 
 class Reading(StrEnum):
     """Who meets a condition."""
@@ -45,7 +41,7 @@ class Use(Struct, frozen=True, order=True):
     with_choices: bool
 
     def __str__(self) -> str:
-        return f"{self.word[:_SHOWN]}{' with choices' if self.with_choices else ''}"
+        return f"{self.word[:40]}{' with choices' if self.with_choices else ''}"
 
 
 Meaning: TypeAlias = "Mapping[Use, Reading]"
@@ -85,7 +81,8 @@ class Readings(Struct):
         known = {linked: meanings for linked, meanings in self._possible.items() if linked & uses}
         new = uses.difference(*known)
         parts: list[Sequence[Meaning]] = [*known.values(), *([{use: one} for one in Reading] for use in sorted(new))]
-        if prod(map(len, parts)) > _MOST:
+        # All combinations are tried, of six words at once.
+        if prod(map(len, parts)) > len(Reading) ** 6:
             return None
         return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import InvalidResponse, Problem, Rejected, Severity
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -107,11 +106,11 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if scope.is_empty and not tests:
         return predicted
     try:
-        if reading is None:
-            everyone = planning.api_spec.behaviour(EVERYONE_ID)
-            facts = facts_from_snapshot(planning.snapshot, everyone)
-        else:
-            facts = read_access_facts(reading, planning, scope, query_of(tests))
+        facts = (
+            facts_from_snapshot(planning)
+            if reading is None
+            else read_access_facts(reading, planning, scope, query_of(tests))
+        )
     except (Rejected, InvalidResponse) as error:
         if tests:
             raise

@@ -240,16 +240,12 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
         or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
     ):
         return list(rows)
-    names: set[str] = set()
-    ids: set[str] = set()
-    for entry in (*reading.declared_of(CONTENT_TARGET), *reading.absent_of(CONTENT_TARGET)):
-        if reading.chosen(entry.address):
-            spec: AssignmentSpec = entry.spec
-            names.add(spec.content)
-            ids.update(spec.content_pins.values())
-            if spec.replaces or spec.replaced_by:
-                names.update(named_contents(spec))
-                ids.update(pin for replaced in spec.replaces for pin in replaced.content_pins.values())
+    entries = (*reading.declared_of(CONTENT_TARGET), *reading.absent_of(CONTENT_TARGET))
+    specs: list[AssignmentSpec] = [entry.spec for entry in entries if reading.chosen(entry.address)]
+    names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
+    replaced = chain.from_iterable(spec.replaces for spec in specs)
+    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for old in replaced)]
+    ids = set[str]().union(*(one.values() for one in pins))
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 

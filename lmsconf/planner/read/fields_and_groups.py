@@ -279,14 +279,11 @@ def _wanted_smart_groups(reading: ReadContext, listing: Listing[SmartGroupRow]) 
 
 def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
-    if CUSTOM_FIELD not in snapshot.listings:
-        return
     known = {row.id for row in snapshot.rows(FieldRow)}
-    for row in snapshot.rows(SmartGroupRow):
-        for condition in row.conditions or ():
-            if condition.field and condition.field not in known:
-                yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"
-                return
+    conditions = ((row.name, one.field) for row in snapshot.rows(SmartGroupRow) for one in row.conditions or ())
+    unlisted = next(((name, id) for name, id in conditions if id and id not in known), None)
+    if CUSTOM_FIELD in snapshot.listings and unlisted:
+        yield CUSTOM_FIELD, f"smart group {unlisted[0]} names field id {unlisted[1]}, which is not among them"
 
 
 CODE: Final = "effects/not-as-predicted"
@@ -312,8 +309,10 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
         if members is None or _is_predicted(group, members):
             continue
         if active is None:
+            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             # Whom the plan unarchives was not counted either.
-            active = _active(api) - {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
+            unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
+            active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
         if not _is_predicted(group, members & active):
             yield Problem(
                 code=CODE,
@@ -361,8 +360,3 @@ def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, R
     for row in (row for query in queries for row in read_listing(api, SMART_GROUP, query).rows):
         ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
     return {address: id for address, found in ids.items() if len(found) == 1 for id in found}
-
-
-def _active(api: Api) -> frozenset[RemoteId]:
-    rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
-    return frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt"))

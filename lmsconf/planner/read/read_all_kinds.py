@@ -72,7 +72,6 @@ from lmsconf.planner.read.people_listings import Row
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
-Data = Mapping[str, Json]
 
 
 def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
@@ -295,7 +294,7 @@ def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet
     return dict(zip(ids, answers, strict=True))
 
 
-def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
+def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> dict[str, object]:
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
         return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
@@ -355,7 +354,6 @@ _READ: Final[Mapping[str, Callable[[ReadContext], Iterator[Listing[Any] | None]]
     CONTENT_TARGET: read_assignments,
 }
 """Kind → its job: each `yield` ends a phase, the last one yields the listing. People are the most pages, so first."""
-_PHASES: Final = 4
 
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
@@ -370,7 +368,7 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     # Where people are needed only to copy answers, the fields say whether they are.
     fields_first = not reading.is_needed(USER) and may_copy_answers(reading)
     found: dict[str, Listing[Any]] = {}
-    for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, _PHASES)):
+    for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, 4)):
         ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
         found |= {kind: listing for kind, listing in ended.items() if listing is not None}
     listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
