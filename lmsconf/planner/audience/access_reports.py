@@ -33,7 +33,6 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.names import (
     did_you_mean,
     did_you_mean_email,
-    nearest_email,
     nearest_names,
     normalize_email,
     normalize_name,
@@ -104,10 +103,9 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
         raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
     doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
-    near, name = did_you_mean_email(email, emails), None if "@" in email else nearest_email(email, emails)
-    hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
-    meant = f'{hint} Did you mean "{name}"?' if name else hint
-    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near or meant)
+    otherwise = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
+    near = did_you_mean_email(email, emails) or otherwise
+    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:

@@ -91,7 +91,7 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
     """
     listing = reading.listings[GROUP] = read_listing(reading.api, GROUP)
     yield None
-    wanted, compared = _wanted_groups(reading, listing)
+    wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
     if _takes_fewer_pages(reading, 2 * len(wanted) + len(compared)):
         reading.needs_all_people = True
         extended = _extended_rows(reading)
@@ -110,14 +110,6 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
             yield None
             details = _with_archived(reading, details)
     yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
-
-
-def _wanted_groups(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[GroupRow], list[GroupRow]]:
-    """Return the groups to read with members and managers, and those whose members are compared with new groups."""
-    if reading.everything:
-        return list(listing.rows), []
-    wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
-    return [*wanted.values()], [row for id, row in compared.items() if id not in wanted]
 
 
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
@@ -262,19 +254,15 @@ def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] |
     """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
     listing = reading.listings[SMART_GROUP] = read_listing(reading.api, SMART_GROUP)
     yield None
-    wanted = _wanted_smart_groups(reading, listing)
+    wanted = listing.rows
+    # Where a field changes, all are needed, since any may have a condition on it.
+    if not (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
+        lists = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
+        wanted = tuple(chain(*lists))
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.people_in_lists.update(*(row.managers or () for row in details.values()))
     yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
-
-
-def _wanted_smart_groups(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[SmartGroupRow]:
-    """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
-    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
-        return list(listing.rows)
-    both = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
-    return [*(both[0] | both[1]).values()]
 
 
 def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

@@ -68,18 +68,17 @@ def _needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
 
     With a group, its assignments of any content are deleted.
     """
-    if kind == CUSTOM_FIELD:
-        return frozenset({SMART_GROUP})
-    if kind == CONTENT_TARGET:
-        return frozenset(AUDIENCES.values())
+    if kind in (CUSTOM_FIELD, CONTENT_TARGET):
+        return frozenset({SMART_GROUP} if kind == CUSTOM_FIELD else AUDIENCES.values())
     chosen = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
     if kind == USER:
         return frozenset({CUSTOM_FIELD} if any(spec.answers for spec in chosen) else ())
-    fields = {CUSTOM_FIELD} if kind == SMART_GROUP else set()
+    needed = {CUSTOM_FIELD} if kind == SMART_GROUP else set[str]()
     if reading.may_delete(kind):
-        return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER} | fields)
-    people = {USER} if any(lists for spec in chosen for lists in declared_lists(spec)) else set()
-    return frozenset(fields | people)
+        needed |= {CONTENT_TARGET, GROUP, SMART_GROUP, USER}
+    elif any(lists for spec in chosen for lists in declared_lists(spec)):
+        needed.add(USER)
+    return frozenset(needed)
 
 
 Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
@@ -137,9 +136,12 @@ class ReadContext:
 
     def covers(self, kind: str) -> bool:
         """Return whether manifests, ownership or the selection cover a kind."""
-        if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
-            return True
-        return any(self.chosen(entry.address) for entry in (*self.declared, *self.absent) if entry.address.kind == kind)
+        return (
+            self.everything
+            or kind in self.sought
+            or (not self.policy.only and bool(self.policy.ownership.get(kind)))
+            or any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
+        )
 
     def is_needed(self, kind: str) -> bool:
         """Return whether the listing of a kind is needed, for itself or for a kind that is covered."""
@@ -200,15 +202,17 @@ class ReadContext:
         listing: Listing[Row],
         is_compared: Callable[[Match[Any, Row]], bool],
         has_content: Callable[[Any], bool],
-    ) -> tuple[dict[RemoteId, Row], dict[RemoteId, Row]]:
-        """Return the rows to read in detail, by id, and those that may be a resource to be created.
+    ) -> tuple[list[Row], list[Row]]:
+        """Return the rows to read in detail, and others that may be a resource to be created.
 
         is_compared: whether a declared resource differs from its row, or may do so, in more than what a listing shows.
         has_content: whether a new resource declares enough to be compared with undeclared rows.
         """
+        if self.everything:
+            return list(listing.rows), []
         rows = {row.id: row for row in listing.rows}
         wanted: dict[RemoteId, Row] = {}
-        candidates: dict[RemoteId, Row] = {}
+        candidates: set[RemoteId] = set()
         for _, matched in self.matches(kind):
             wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
             for match in matched.matches:
@@ -217,8 +221,8 @@ class ReadContext:
             new = (one.declared for one in matched.matches if one.row is None and self.chosen(one.address))
             if any(has_content(one.spec) for one in new):
                 renamed = rename_candidates(matched.unmanaged, self.policy)
-                candidates |= {one.row.id: rows[one.row.id] for one in renamed}
-        return wanted, candidates
+                candidates.update(one.row.id for one in renamed)
+        return [*wanted.values()], [rows[id] for id in rows if id in candidates and id not in wanted]
 
 
 def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
