@@ -158,11 +158,10 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if reading.needs_all_people or len(others) > most or len(unknown) > len(others):
         return None
     try:
-        answers = reading.api.each("users.get", [({"userId": id}, {}) for id in others])
+        people = [keep(row) for row in _read_people(reading, others).values()]
     except (Rejected, InvalidResponse):
         # The id is not a person's, or the response cannot be read: only the listing shows whose it is.
         return None
-    people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
@@ -184,8 +183,7 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
         emails = {one.address.name for one in entries if "archived" in one.spec.declared_keys} - _emails(rows.rows)
         ids |= _ids_by_email(reading, emails)
     more = sorted(ids - {str(row["userId"]) for row in rows.rows})
-    for answer in _read_people(reading, more, frozenset(more)).values():
-        yield keep(dict(require_object(answer, "a user")))
+    yield from map(keep, _read_people(reading, more, frozenset(more)).values())
 
 
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
@@ -256,10 +254,9 @@ def read_attributes(
     if unshown := {*asked} - people.keys():
         everybody = everybody or reading.extended_rows()
         details |= {id: details[id] | both for id, both in _rights_among(everybody, unshown).items()}
-    for id, answer in people.items():
-        data, spec = require_object(answer, "a user"), specs[id]
-        details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
-        details[id] |= parse_rights(data) if spec.needs_live_rights else {}
+    for id, row in people.items():
+        details[id] |= parse_values(row, specs[id].declared_keys & SINGLE_KEYS)
+        details[id] |= parse_rights(row) if specs[id].needs_live_rights else {}
     whole = _with_details(listing, details)
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
         everybody = reading.extended_rows()
@@ -279,19 +276,19 @@ def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str
     return replace(listing, rows=tuple(rows))
 
 
-def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str]) -> dict[str, Json]:
-    """Return the response for each person, but for archived people that the service does not show."""
+def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str] = frozenset()) -> dict[str, Row]:
+    """Return the row of each person, but of archived people that the service does not show. Raises ApiError."""
     try:
         answers = reading.api.each("users.get", [({"userId": id}, {}) for id in ids])
     except Rejected:
         if archived.isdisjoint(ids):
             raise
-        people = _read_people(reading, [id for id in ids if id not in archived], frozenset())
+        people = _read_people(reading, [id for id in ids if id not in archived])
         for id in archived & {*ids}:
             with suppress(Rejected):
-                people[id] = reading.api.get("users.get", path={"userId": id})
+                people[id] = dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))
         return people
-    return dict(zip(ids, answers, strict=True))
+    return {id: dict(require_object(answer, "a user")) for id, answer in zip(ids, answers, strict=True)}
 
 
 def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> dict[str, object]:
@@ -324,9 +321,7 @@ def read_managed_groups(
         return listing
     matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
     losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
-    answers = reading.api.each("users.get", [({"userId": id}, {}) for id in losing])
-    held = (parse_managed_groups(require_object(answer, "a user")) for answer in answers)
-    return _with_details(listing, dict(zip(losing, held, strict=True)))
+    return _with_details(listing, {id: parse_managed_groups(row) for id, row in _read_people(reading, losing).items()})
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
