@@ -92,7 +92,10 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
     listing = reading.listings[GROUP] = read_listing(reading.api, GROUP)
     yield None
     wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
-    if _takes_fewer_pages(reading, 2 * len(wanted) + len(compared)):
+    # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
+    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
+    pages = -(-(reading.people or 0) // max(1, reading.page))
+    if not replaces and reading.page and 0 < pages < 2 * len(wanted) + len(compared):
         reading.needs_all_people = True
         extended = _extended_rows(reading)
         yield None
@@ -105,7 +108,7 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
         details = _from_groups(reading.api, wanted, compared)
         lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
         reading.people_in_lists.update(*lists)
-        if _replaces(reading):
+        if replaces:
             yield None
             yield None
             details = _with_archived(reading, details)
@@ -115,16 +118,6 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
     lists = any(declared_lists(match.declared.spec))
     return lists or (match.row is not None and match.row.name != match.address.name)
-
-
-def _takes_fewer_pages(reading: ReadContext, requests: int) -> bool:
-    """Return whether the extended listing can be read instead of requests for groups, with fewer pages."""
-    # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    return not _replaces(reading) and reading.page > 0 and 0 < -(-(reading.people or 0) // reading.page) < requests
-
-
-def _replaces(reading: ReadContext) -> bool:
-    return reading.api_spec.behaviour(ADD_MODE) == "replace"
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
@@ -190,25 +183,25 @@ def read_group_members(
     few = reading.is_needed(GROUP) and -(-len(people) // _PAGE) < len(rest)
     if few and (details := _from_people(reading, _extended_rows(reading), rest, people)) is not None:
         return known | {id: row.members or frozenset() for id, row in details.items()}
-    answers = reading.api.each("manual-groups.members", [({"groupId": row.id}, {}) for row in rest])
-    return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
+    return known | _read_lists(reading.api, "manual-groups.members", rest)
 
 
 def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
-    requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
-    answers = api.together(
+    """Return groups with their lists, by id; those that are only compared without managers."""
+    groups = (*wanted, *compared)
+    lists = api.together(
         {
-            "members": lambda: api.each("manual-groups.members", requests),
-            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
+            "members": lambda: _read_lists(api, "manual-groups.members", groups),
+            "managers": lambda: _read_lists(api, "manual-groups.managers", wanted),
         }
     )
-    members, managers = answers["members"], answers["managers"]
-    whole = {
-        row.id: GroupRow(row.id, row.name, parse_user_ids(group_members), parse_user_ids(group_managers))
-        for row, group_members, group_managers in zip(wanted, members[: len(wanted)], managers, strict=True)
-    }
-    rest = zip(compared, members[len(wanted) :], strict=True)
-    return whole | {row.id: GroupRow(row.id, row.name, parse_user_ids(group_members)) for row, group_members in rest}
+    members, managers = lists["members"], lists["managers"]
+    return {row.id: GroupRow(row.id, row.name, members[row.id], managers.get(row.id)) for row in groups}
+
+
+def _read_lists(api: Api, operation: str, groups: Sequence[GroupRow]) -> dict[RemoteId, frozenset[RemoteId]]:
+    answers = api.each(operation, [({"groupId": row.id}, {}) for row in groups])
+    return {row.id: parse_user_ids(answer) for row, answer in zip(groups, answers, strict=True)}
 
 
 def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
