@@ -115,11 +115,6 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
     """Return what the snapshot of a plan holds, read from a file; it lacks the members of smart groups."""
     snapshot = planning.snapshot
     listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
-    incomplete = [
-        f"the snapshot has no complete listing of {kind.replace('_', ' ')}s: {listing.incomplete}"
-        for kind, listing in listings.items()
-        if listing.incomplete is not None
-    ]
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
     return AccessFacts(
@@ -132,7 +127,14 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=planning.api_spec.behaviour(EVERYONE_ID),
         groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
-        incomplete=(*(() if snapshot.redaction is None else ("the snapshot is redacted",)), *incomplete),
+        incomplete=(
+            *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
+            *(
+                f"the snapshot has no complete listing of {kind.replace('_', ' ')}s: {listing.incomplete}"
+                for kind, listing in listings.items()
+                if listing.incomplete is not None
+            ),
+        ),
     )
 
 
@@ -144,8 +146,8 @@ def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[Audienc
         for id, group in facts.conditions.items()
         if scope.changes_accounts or any(condition.field in fields for condition in group.row.conditions or ())
     )
-    groups = ((GROUP, id) for id in scope.groups)
-    return frozenset([*groups, *((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))])
+    smart_groups = ((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))
+    return frozenset([*((GROUP, id) for id in scope.groups), *smart_groups])
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
@@ -207,8 +209,8 @@ def _targets(
     if live or scope.changes_accounts or scope.fields:
         wanted |= contents.keys()
     known = reading.targets
-    read = read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
-    return {id: known[id] for id in wanted & known.keys()} | read
+    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
+    return {id: known[id] for id in wanted & known.keys()} | read_targets(reading.api, rest)
 
 
 def _with_members(
@@ -324,10 +326,9 @@ def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Map
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
     matched = ClaimMatches(claims, list(facts.rows[kind].values()))
-    pairs = enumerate(zip(claims, matched.live, strict=True))
     return {
         claim.name: None if row is None else row.id
-        for position, (claim, row) in pairs
+        for position, (claim, row) in enumerate(zip(claims, matched.live, strict=True))
         if position not in matched.broken
     }
 

@@ -103,9 +103,9 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
         raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
     doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
-    otherwise = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
-    near = did_you_mean_email(email, emails) or otherwise
-    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
+    hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
+    message = f"{email} is not a person of this workspace{doubt}"
+    raise problem_found("person/unknown", message, did_you_mean_email(email, emails) or hint)
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
@@ -214,10 +214,9 @@ def audience_report(
 
 def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> Iterator[AudienceMember]:
     """Yield everybody who is in an audience on a side that is known, sorted by e-mail."""
-    positions = positions_of((before or 0) | (after or 0))
     members = (
         AudienceMember(email=state.emails[position], before=_has(before, position), after=_has(after, position))
-        for position in positions
+        for position in positions_of((before or 0) | (after or 0))
     )
     yield from sorted(members, key=lambda member: member.email.casefold())
 

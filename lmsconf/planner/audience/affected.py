@@ -253,9 +253,9 @@ def _add_assignment(
 
 def live_terms(row: TargetRow) -> Terms:
     """Return what a live target says. Raises ValueError for a time that cannot be parsed."""
-    bounds = (row.start, row.finish)
     return Terms(
-        row.mandatory, *(None if text is None else int(parse_response_time(text).timestamp()) for text in bounds)
+        row.mandatory,
+        *(None if text is None else int(parse_response_time(text).timestamp()) for text in (row.start, row.finish)),
     )
 
 

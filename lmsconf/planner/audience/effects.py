@@ -99,10 +99,14 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     policy, now = planning.policy, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     if not policy.effects:
-        measures = unknown_measures(can_take=scope.takes, can_require=False)
-        return PredictedEffects(effects=EFFECTS_OFF, measures=measures, problems=tuple(not_judged_problems(tests)))
-    unchanged = replace(NO_EFFECTS, rows=() if policy.people else None)
-    predicted = PredictedEffects(effects=unchanged, problems=tuple(_warnings(scope)))
+        return PredictedEffects(
+            effects=EFFECTS_OFF,
+            measures=unknown_measures(can_take=scope.takes, can_require=False),
+            problems=tuple(not_judged_problems(tests)),
+        )
+    predicted = PredictedEffects(
+        effects=replace(NO_EFFECTS, rows=() if policy.people else None), problems=tuple(_warnings(scope))
+    )
     if scope.is_empty and not tests:
         return predicted
     try:
@@ -129,11 +133,15 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
 
 def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:
     """Return effects of which nothing is known but what the changes rule out: a plan that only adds takes nothing."""
-    people = unknown_counts(can_take=scope.takes)
-    nobody = UnknownPeople(audience=None, contents=(), reason="; ".join(reasons))
-    effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people, unknown=(nobody,))
-    measures = unknown_measures(can_take=scope.takes, can_require=scope.requires)
-    return PredictedEffects(effects=effects, measures=measures)
+    return PredictedEffects(
+        effects=Effects(
+            basis=Basis.UNKNOWN,
+            reasons=tuple(reasons),
+            people=unknown_counts(can_take=scope.takes),
+            unknown=(UnknownPeople(audience=None, contents=(), reason="; ".join(reasons)),),
+        ),
+        measures=unknown_measures(can_take=scope.takes, can_require=scope.requires),
+    )
 
 
 def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> PredictedEffects:

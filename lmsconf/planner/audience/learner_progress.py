@@ -64,10 +64,12 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
     results = _results(api, content.id, people)
     states = Counter(_STATES.get(result.state) for result in results.values())
     states["not_started"] += len(people) - len(results)
-    progress = None if None in states else {state: states[state] for state in _STATES.values()}
     left = [result.expires - now * 1000 for result in results.values() if result.expires is not None]
-    expiring = {days: sum(0 <= one <= days * 24 * 3600 * 1000 for one in left) for days in (30, 60, 90)}
-    return replace(content, progress=progress, certificates_expiring=expiring)
+    return replace(
+        content,
+        progress=None if None in states else {state: states[state] for state in _STATES.values()},
+        certificates_expiring={days: sum(0 <= one <= days * 24 * 3600 * 1000 for one in left) for days in (30, 60, 90)},
+    )
 
 
 def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:

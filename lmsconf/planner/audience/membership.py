@@ -176,8 +176,9 @@ class Memberships:
     def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
         if kind == GROUP:
             return isinstance(id, Ref) and not self.scope.groups[id].joins
-        conditions = self.scope.smart_groups.get(id) or ()
-        return any(isinstance(part, Ref) for one in conditions for part in (one.field, *one.choices))
+        return any(
+            isinstance(part, Ref) for one in self.scope.smart_groups.get(id) or () for part in (one.field, *one.choices)
+        )
 
     def ends(self) -> Mapping[int, Bits]:
         """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
@@ -364,8 +365,9 @@ class Memberships:
 
 
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
-    rows = group.row.conditions or ()
-    return tuple(Condition(row.field, frozenset(row.choices), row.system_condition) for row in rows)
+    return tuple(
+        Condition(row.field, frozenset(row.choices), row.system_condition) for row in group.row.conditions or ()
+    )
 
 
 def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:

@@ -225,8 +225,9 @@ def _having(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> tuple[Bi
         if side is None or not side.counts(state.now):
             continue
         if side.terms is None or side.people is None:
-            why = _reasons_about(state, assignment.to)
-            raise LmsconfError(f"who has it is not known, because of {assignment.address}{why}")
+            raise LmsconfError(
+                f"who has it is not known, because of {assignment.address}{_reasons_about(state, assignment.to)}"
+            )
         having |= side.people
         mandatory |= side.people if side.terms.mandatory else 0
     return having, mandatory

@@ -285,11 +285,9 @@ def _count_others(
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards.limits, len(listing.rows)
     recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
-    owned = reading.policy.ownership.get(CONTENT_TARGET)
-    replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
-    may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)
-    declared = len(reading.declared_of(CONTENT_TARGET))
-    may_matter = (may_go and has_share(guards["removals"])) or may_exceed_share(guards["updates"], declared, live)
+    declared = [resource.spec for resource in reading.declared_of(CONTENT_TARGET)]
+    may_go = reading.may_delete(CONTENT_TARGET) or recreates or any(spec.replaces for spec in declared)
+    may_matter = (may_go and has_share(guards["removals"])) or may_exceed_share(guards["updates"], len(declared), live)
     if not others or reading.policy.additive or not may_matter:
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}

@@ -116,8 +116,9 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
 
 
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
-    lists = any(declared_lists(match.declared.spec))
-    return lists or (match.row is not None and match.row.name != match.address.name)
+    """Return whether a group declares lists, or is renamed."""
+    is_renamed = match.row is not None and match.row.name != match.address.name
+    return is_renamed or any(declared_lists(match.declared.spec))
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
@@ -150,8 +151,7 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
-    planning = reading.plan_context(listings)
+    planning = reading.plan_context({GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]})
     matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)

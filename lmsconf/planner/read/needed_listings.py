@@ -149,8 +149,9 @@ class ReadContext:
 
     def may_delete(self, kind: str) -> bool:
         """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
-        listed = any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent)
-        return listed or (not self.policy.only and bool(self.policy.ownership.get(kind)))
+        return any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent) or (
+            not self.policy.only and bool(self.policy.ownership.get(kind))
+        )
 
     def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
         """Return the declarations of a kind."""
@@ -220,8 +221,7 @@ class ReadContext:
                     wanted[match.row.id] = match.row
             new = (one.declared for one in matched.matches if one.row is None and self.chosen(one.address))
             if any(has_content(one.spec) for one in new):
-                renamed = rename_candidates(matched.unmanaged, self.policy)
-                candidates.update(one.row.id for one in renamed)
+                candidates.update(one.row.id for one in rename_candidates(matched.unmanaged, self.policy))
         return [*wanted.values()], [rows[id] for id in rows if id in candidates and id not in wanted]
 
 

@@ -112,8 +112,7 @@ class PeopleWithAnswers(Struct):
         if held not in (None, []) and not isinstance(held, dict):
             answers = None
         else:
-            answer = self._answer
-            parsed = [answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
+            parsed = [self._answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
@@ -139,8 +138,7 @@ class PeopleWithAnswers(Struct):
 
     def finish(self, incomplete: str | None) -> AnswerIndex:
         """Return the index of all rows, the listing having been read to its end or not."""
-        people = tuple(self.people[id] for id in sorted(self.people))
-        self.index = AnswerIndex(people, self._has_answers, incomplete)
+        self.index = AnswerIndex(tuple(self.people[id] for id in sorted(self.people)), self._has_answers, incomplete)
         return self.index
 
     def read(self, api: Api) -> AnswerIndex:

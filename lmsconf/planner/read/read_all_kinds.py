@@ -131,8 +131,7 @@ def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: Li
 
 def count_people(api: Api) -> ListedRows:
     """Return no rows, and the number of people, if the service reports it."""
-    answer = api.get("users.list", query={"skip": 0, "limit": 1})
-    total = require_object(answer, "the people").get("matchCount")
+    total = require_object(api.get("users.list", query={"skip": 0, "limit": 1}), "the people").get("matchCount")
     return ListedRows(rows=(), total=total if isinstance(total, int) else None)
 
 
@@ -295,8 +294,8 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
         return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
-    answers = reading.answers.people[RemoteId(str(row["userId"]))].all_answers
-    return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
+    held = reading.answers.people[RemoteId(str(row["userId"]))]
+    return {**parse_values(row, _LISTED - {"answers"}), "answers": held.all_answers}
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
