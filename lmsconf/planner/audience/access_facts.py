@@ -232,7 +232,11 @@ def _with_members(
         *(change.audience for change in scope.assignments),
         *((GROUP, id) for id in _groups_of_leaving(reading, scope, facts)),
     }
-    questioned = {*_audiences_of(facts, asked), *query.keys(planning, facts)}
+    questioned = set(_audiences_of(facts, asked))
+    for address in query.audiences:
+        # What is wrong with an audience is said where it is asked about.
+        with suppress(LmsconfError):
+            questioned.add(find_key(planning, facts, address))
     needed = wanted | questioned
     groups, rest = (
         [row for id, row in facts.rows[kind].items() if (kind, id) in needed] for kind in (GROUP, SMART_GROUP)
@@ -289,13 +293,6 @@ class AccessQuery(Struct, frozen=True, kw_only=True):
 
     def wants_content(self, name: str) -> bool:
         return self.contents is None or normalize_name(name) in self.contents
-
-    def keys(self, planning: PlanContext, facts: AccessFacts) -> Iterator[AudienceKey]:
-        """Yield what `find_key` returns for the audiences; those that it raises an error for are left out."""
-        for address in self.audiences:
-            with suppress(LmsconfError):
-                if (key := find_key(planning, facts, address)) is not None:
-                    yield key
 
 
 def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> AudienceKey | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, Audiences
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import InProgressRow, TargetRow
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.responses import object_list, optional_text, require_object
@@ -19,9 +19,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import ContentEffects, Effects
-from lmsconf.model.snapshot import Listing
 from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members
-from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
 _STATES: Final = {
     "NOT_STARTED": "not_started",
@@ -114,14 +112,8 @@ def _parse(row: Mapping[str, Json]) -> _Result:
     )
 
 
-def read_in_progress(
-    reading: ReadContext, targets: Sequence[TargetRow], audiences: Audiences
-) -> Listing[InProgressRow]:
-    """Return who is in progress in the audience of each target."""
-    return sorted_listing((_read(reading.api, row, audiences.of(row)) for row in targets), None)
-
-
-def _read(api: Api, row: TargetRow, audience: tuple[str, RemoteId] | None) -> InProgressRow:
+def read_in_progress(api: Api, row: TargetRow, audience: tuple[str, RemoteId] | None) -> InProgressRow:
+    """Return who is in progress in the audience of a target. audience: its kind and id; None if not known."""
     try:
         members = None if audience == EVERYONE_KEY else _members(api, row.target, audience)
         results = _results(api, row.content, None if members is None else sorted(members))

@@ -275,9 +275,9 @@ class Memberships:
         """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
         if old is None:
             return 0, Basis.EXACT
-        predicted, basis, reasons = self._derived(old, self.answers_before, self.active_before)
+        predicted, basis, reasons = self._derived(address, old, self.answers_before, self.active_before)
         if predicted is None or fact is None:
-            self.reasons.extend(f"{address}: {reason}" if predicted is None else reason for reason in reasons)
+            self.reasons.extend(reasons)
             return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
         self.compared.append(fact == predicted)
         if fact == predicted:
@@ -297,11 +297,9 @@ class Memberships:
         fields = {condition.field for condition in new}
         if not is_changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
             return (None if before is None else before & self.active_after), Basis.EXACT
-        predicted, basis, reasons = self._derived(new, self.answers_after, self.active_after)
-        if predicted is None:
-            self.reasons.extend(f"{address}: {one}, so its members after the plan are not known" for one in reasons)
-        else:
-            self.reasons.extend(reasons)
+        predicted, basis, reasons = self._derived(address, new, self.answers_after, self.active_after)
+        unknown = ", so its members after the plan are not known" if predicted is None else ""
+        self.reasons.extend(f"{reason}{unknown}" for reason in reasons)
         return predicted, basis
 
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
@@ -311,17 +309,17 @@ class Memberships:
         return bool(conditions) and self._matching(known, self.answers_after, new, {}) != 0
 
     def _derived(
-        self, conditions: Sequence[Condition], answers: Holders, among: Bits
+        self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits
     ) -> tuple[Bits | None, Basis, Sequence[str]]:
-        """Return the members that follow from conditions, and why they are an estimate or not known."""
+        """Return the members of a group that follow from conditions, and why they are an estimate or not known."""
         reason = self._why_not_derived(conditions, answers)
         if reason is not None:
-            return None, Basis.UNKNOWN, (reason,)
+            return None, Basis.UNKNOWN, (f"{address}: {reason}",)
         uses = uses_of(conditions)
         meanings = self.readings.left(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
-            return None, Basis.UNKNOWN, (self.readings.why_unknown(uses, meanings),)
+            return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
         if self.readings.is_exact(uses, meanings):
             return found.pop(), Basis.EXACT, ()
         return found.pop(), Basis.ESTIMATE, tuple(self.readings.explanations(uses, meanings))

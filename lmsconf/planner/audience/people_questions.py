@@ -7,9 +7,8 @@ from datetime import datetime
 
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
-from lmsconf.kinds.assignment.types import ContentRow
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.model.access import (
     AccessClaim,
@@ -42,8 +41,8 @@ def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     # Only of what is asked the audiences are read that no live target names.
-    names = {row.id: row.name for row in planning.snapshot.rows(ContentRow)}
-    asked = [one for one in scope.assignments if query.wants_content(names.get(one.content, ""))]
+    name = planning.registry.name
+    asked = [one for one in scope.assignments if query.wants_content(name(CONTENT, one.content) or "")]
     facts = read_access_facts(reading, planning, AccessScope(assignments=asked), query)
     return WorkspaceAccess(facts, scope, planning, now, query.fields)
 

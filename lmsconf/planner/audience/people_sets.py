@@ -135,7 +135,7 @@ class AudienceAssignment(Struct, frozen=True, kw_only=True):
 
     @property
     def causes(self) -> tuple[Address, ...]:
-        """The changed resources that decide whom it gives the content."""
+        """The changed resources on the path from people to the content through it."""
         return (*self.audience.causes, self.address) if self.is_changed else self.audience.causes
 
 

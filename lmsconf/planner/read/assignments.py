@@ -183,8 +183,9 @@ def _read_in_progress(
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, rows.rows, audiences)}
     if not closing:
         return frozenset()
-    listing = reading.further[IN_PROGRESS] = read_in_progress(reading, list(closing.values()), audiences)
-    return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
+    found = [read_in_progress(reading.api, row, audiences.of(row)) for row in closing.values()]
+    reading.further[IN_PROGRESS] = sorted_listing(found, None)
+    return frozenset[RemoteId]().union(*(row.people for row in found))
 
 
 def _matched(

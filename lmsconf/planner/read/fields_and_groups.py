@@ -294,10 +294,14 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
             # Whom the plan unarchives was not counted either.
             unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
             active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
+        listed = len(members & active)
         if not _is_predicted(group, members & active):
+            number = f"{count_noun(group.after or 0, 'member was', 'members were')} predicted"
             yield Problem(
                 code=CODE,
-                message=f"{address}: {_difference(group.after or 0, len(members & active))}",
+                message=f"{address}: {number}, and the service lists {listed:,}"
+                if listed != group.after
+                else f"{address}: the service lists as many members as predicted ({listed:,}), but not the same people",
                 hint="The service may still be computing its members; check again with: lmsconf plan.",
                 severity=Severity.WARNING,
                 address=str(address),
@@ -306,12 +310,6 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
 
 def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
     return len(members) == group.after and group.members in (None, members_digest(members))
-
-
-def _difference(predicted: int, listed: int) -> str:
-    if predicted != listed:
-        return f"{count_noun(predicted, 'member was', 'members were')} predicted, and the service lists {listed:,}"
-    return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
 def read_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[frozenset[RemoteId] | None]:
