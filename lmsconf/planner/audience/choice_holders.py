@@ -159,9 +159,9 @@ def answer_sets(
     positions: of people whose answers the plan changes.
     """
     size, ids = len(facts.people.people) + len(positions), frozenset(wanted)
-    before: Holders = dict(_live(facts, [row for id, row in facts.fields.items() if id in ids], size))
-    live = ((id, before.get(id, FieldHolders())) for id in ids)
-    after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in live}
+    fields = [row for id, row in facts.fields.items() if id in ids]
+    before = {id: FieldHolders() for id in ids} | dict(_live(facts, fields, size))
+    after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
     for loss in scope.losses:
         if (held := after.get(loss.field.id)) is not None:
             for choice in loss.field.choices:

@@ -170,7 +170,7 @@ def _read_in_progress(
         return frozenset()
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
-    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
+    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if name in reading.needed]
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
     listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
@@ -241,8 +241,8 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
         or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
     ):
         return list(rows)
-    entries = (*reading.declared_of(CONTENT_TARGET), *reading.absent_of(CONTENT_TARGET))
-    specs: list[AssignmentSpec] = [entry.spec for entry in entries if reading.chosen(entry.address)]
+    declared, absent = reading.manifests.of_kind(CONTENT_TARGET)
+    specs: list[AssignmentSpec] = [one.spec for one in (*declared, *absent) if reading.chosen(one.address)]
     names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
     replaced = chain.from_iterable(spec.replaces for spec in specs)
     pins = [*(spec.content_pins for spec in specs), *(old.content_pins for old in replaced)]
@@ -315,7 +315,7 @@ def _changing(
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
     before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
-    needed = {kind: reading.listings[kind] for kind in before if reading.is_needed(kind)}
+    needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
     planning, matched = _matched(reading, {**needed, **listings}, before, version)
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]

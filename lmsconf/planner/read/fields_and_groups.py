@@ -180,7 +180,7 @@ def read_group_members(
     known = {row.id: row.members for row in groups if row.members is not None}
     rest = [row for row in groups if row.id not in known]
     # The extended listing keeps only groups that the plan's own reading has listed.
-    few = reading.is_needed(GROUP) and -(-len(people) // _PAGE) < len(rest)
+    few = GROUP in reading.needed and -(-len(people) // _PAGE) < len(rest)
     if few and (details := _from_people(reading, _extended_rows(reading), rest, people)) is not None:
         return known | {id: row.members or frozenset() for id, row in details.items()}
     return known | _read_lists(reading.api, "manual-groups.members", rest)

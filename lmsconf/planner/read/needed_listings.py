@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import reduce
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
@@ -89,7 +90,8 @@ class ReadContext:
 
     manifests: what these and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
-    chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
+    chosen: whether an address is planned. needed: the kinds whose listings are needed, for themselves or for a kind
+    that is covered. people: the number of people in the workspace, None until it is read.
     effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
 
     Set by the first phase: `listings`, without details, incomplete for a kind that is not read; and `page`: how many
@@ -113,10 +115,9 @@ class ReadContext:
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
-        now = wanted.manifests.in_workspace(policy.workspace)
-        beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
-        self.versions = [now] if beside is None else [now, beside]
-        self.manifests = now if beside is None else merge_manifests(now, beside)
+        both = [wanted.manifests] if wanted.beside is None else [wanted.manifests, wanted.beside]
+        self.versions = [manifests.in_workspace(policy.workspace) for manifests in both]
+        self.manifests = reduce(merge_manifests, self.versions)
         self.declared, self.absent = self.manifests.declared, self.manifests.absent
         self.chosen = Selection(self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()
@@ -132,7 +133,7 @@ class ReadContext:
         self._matches: dict[str, list[Matched]] = {}
         self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
-        self._needed = frozenset(needs).union(*needs.values())
+        self.needed = frozenset(needs).union(*needs.values())
 
     def covers(self, kind: str) -> bool:
         """Return whether manifests, ownership or the selection cover a kind."""
@@ -143,10 +144,6 @@ class ReadContext:
             or any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
         )
 
-    def is_needed(self, kind: str) -> bool:
-        """Return whether the listing of a kind is needed, for itself or for a kind that is covered."""
-        return kind in self._needed
-
     def may_delete(self, kind: str) -> bool:
         """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
         return any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent) or (
@@ -156,10 +153,6 @@ class ReadContext:
     def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
         """Return the declarations of a kind."""
         return self.manifests.of_kind(kind)[0]
-
-    def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
-        """Return the entries under `absent` of a kind."""
-        return self.manifests.of_kind(kind)[1]
 
     def extended_rows(self) -> ListedRows:
         """Return the ids and rights of all people, read on first use; not thread-safe. Raises ApiError."""

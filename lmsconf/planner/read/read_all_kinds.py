@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -80,7 +80,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     The first phase reads the first page, and all others if all people are needed in any case; the third the people in
     lists, or else the other pages; the last what the listing of people does not have.
     """
-    needed = reading.is_needed(USER) or copies_answers(reading)
+    needed = USER in reading.needed or copies_answers(reading)
     index, keep = reading.answers, _kept(reading)
     index.keeps_texts = reading.everything or may_delete_fields(reading)
     if reading.effects or reading.everything or reading.covers(CUSTOM_FIELD):
@@ -189,8 +189,8 @@ def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteI
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
     listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
-    found = (row for listing in listings for row in listing.rows)
-    return {RemoteId(str(row["userId"])) for row in found if normalize_email(str(row.get("email") or "")) in emails}
+    rows = chain.from_iterable(listing.rows for listing in listings)
+    return {RemoteId(str(row["userId"])) for row in rows if normalize_email(str(row.get("email") or "")) in emails}
 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
@@ -358,9 +358,9 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     Raises ApiError, also for a response that is not a listing. A listing that looks complete is marked incomplete if
     another one contradicts it. url, taken_at: recorded in the snapshot as given.
     """
-    jobs = {kind: read(reading) for kind, read in _READ.items() if kind == USER or reading.is_needed(kind)}
+    jobs = {kind: read(reading) for kind, read in _READ.items() if kind == USER or kind in reading.needed}
     # Where people are needed only to copy answers, the fields say whether they are.
-    fields_first = not reading.is_needed(USER) and may_copy_answers(reading)
+    fields_first = USER not in reading.needed and may_copy_answers(reading)
     found: dict[str, Listing[Any]] = {}
     for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, 4)):
         ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
