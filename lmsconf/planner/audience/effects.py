@@ -146,8 +146,8 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
 
 def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> PredictedEffects:
     """Return the effects of a plan. api: to read progress with. rows: whether to return the people, too."""
-    scope, can_take = model.scope, model.scope.takes
-    affected = sorted((model.facts.content_name(id), id) for id in affected_contents(scope, model.facts))
+    can_take = model.scope.takes
+    affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
     assigned = {(name, id): list(assignments_of(model, id)) for name, id in affected}
     audiences, ends = list(model.group_audiences()), model.ends()
     contents: list[ContentEffects] = []
@@ -155,16 +155,17 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
     losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: Counter[str] = Counter()
     for (name, id), assignments in assigned.items():
-        if not all(assignment.audience.is_known for assignment in assignments):
+        if all(assignment.audience.is_known for assignment in assignments):
+            access = compare_access(assignments, model.now, ends)
+            for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
+                totals[counted] |= access.sets[counted]
+            if access.sets["changed"] | access.sets["shortened"]:
+                contents.append(_content(model, id, name, access, assignments))
+                losses[id] = _known_ids(model, access.sets["lose"])
+                people.extend(_person_rows(model, id, name, access) if rows else ())
+        else:
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
-            continue
-        access = compare_access(assignments, model.now, ends)
-        for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
-            totals[counted] |= access.sets[counted]
-        if access.sets["changed"] | access.sets["shortened"]:
-            contents.append(_content(model, id, name, access, assignments))
-            losses[id] = _known_ids(model, access.sets["lose"])
-            people.extend(_person_rows(model, id, name, access) if rows else ())
+    people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
     groups = [one for group in audiences for one in _group(model, group)]
     unknown = any(content.before is None for content in contents)
     effects = Effects(
@@ -174,15 +175,13 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=len(model.compared), exact=sum(model.compared)),
-        rows=tuple(sorted(people, key=lambda row: (row.content, row.content_id, row.email.casefold())))
-        if rows
-        else None,
+        rows=tuple(people) if rows else None,
         unknown=tuple(_unknown_people(assigned)),
     )
     return PredictedEffects(
         effects=effects if api is None else with_progress(api, effects, losses, model.now),
         measures=tuple(_measures(model, contents, totals, unknown=unknown)),
-        problems=tuple(_warnings(scope, totals["archived_soon"].bit_count())),
+        problems=tuple(_warnings(model.scope, totals["archived_soon"].bit_count())),
         sizes=model.sizes(),
         left=dict(_left(model, audiences)),
     )

@@ -92,7 +92,7 @@ class EditRow(Struct, frozen=True):
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
     for target in object_list(require_object(answer, "the targets"), "targets"):
-        by, at = _editor(target.get("updatedBy")), text_or_none(target.get("updatedAt"))
+        by, at = text_or_none(target.get("updatedBy")), text_or_none(target.get("updatedAt"))
         if by or at:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
@@ -109,13 +109,6 @@ def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEd
         time = format_time(at, zone) if isinstance(at, datetime) else at
         edits[row.id] = LastEdit(emails.get(RemoteId(row.by or ""), row.by), time)
     return edits
-
-
-def _editor(value: Json) -> str | None:
-    """Return the editor; of an object, its first value among userId, id, email and name."""
-    if isinstance(value, dict):
-        return next((text_or_none(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
-    return text_or_none(value)
 
 
 def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None]:
