@@ -197,7 +197,7 @@ def _targets_of_people(
     targets: Iterable[TargetRow],
     audiences: Audiences,
 ) -> Iterator[TargetRow]:
-    """Yield the targets that may be for people, of the contents that are replaced for people."""
+    """Yield the targets that are for people, or may be, of the contents that are replaced for people."""
     replaced = {
         content
         for resource in reading.declared_of(CONTENT_TARGET)
@@ -206,9 +206,7 @@ def _targets_of_people(
         for content in named_contents(resource.spec)
     }
     ids = {row.id for row in contents if normalize_name(row.name) in replaced}
-    for row in targets:
-        if row.content in ids and ((key := audiences.of(row)) is None or key[0] == USER):
-            yield row
+    return (row for row in targets if row.content in ids and ((key := audiences.of(row)) is None or key[0] == USER))
 
 
 def _people_of(reading: ReadContext, targets: TargetsByContent) -> frozenset[RemoteId] | None:
@@ -311,8 +309,11 @@ def _changing(
     needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
     planning, matched = _matched(reading, {**needed, **listings}, before, version)
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
-    live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
-    changed = sum(has_difference(diff(planning, match)) for match in live)
+    changed = sum(
+        has_difference(diff(planning, match))
+        for match in matched.matches
+        if match.row and reading.chosen(match.address)
+    )
     return (removed + changed, 0) if recreates else (removed, changed)
 
 

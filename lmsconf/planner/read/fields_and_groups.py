@@ -267,9 +267,6 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield CUSTOM_FIELD, f"smart group {unlisted[0]} names field id {unlisted[1]}, which is not among them"
 
 
-CODE: Final = "effects/not-as-predicted"
-
-
 def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -> Iterator[Problem]:
     """Yield a warning for each smart group whose members are not the predicted ones. Raises ApiError.
 
@@ -298,7 +295,7 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
         if not _is_predicted(group, members & active):
             number = f"{count_noun(group.after or 0, 'member was', 'members were')} predicted"
             yield Problem(
-                code=CODE,
+                code="effects/not-as-predicted",
                 message=f"{address}: {number}, and the service lists {listed:,}"
                 if listed != group.after
                 else f"{address}: the service lists as many members as predicted ({listed:,}), but not the same people",

@@ -44,8 +44,11 @@ def merge_manifests(manifests: Manifests, others: Manifests) -> Manifests:
         if KINDS[one.address.kind].is_person
         for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
     }
-    more = (resource for resource in others.declared if resource.address not in declared_once)
-    return replace(manifests, declared=(*manifests.declared, *more), absent=(*manifests.absent, *others.absent))
+    return replace(
+        manifests,
+        declared=(*manifests.declared, *(one for one in others.declared if one.address not in declared_once)),
+        absent=(*manifests.absent, *others.absent),
+    )
 
 
 class ReadScope(Struct, frozen=True):
@@ -165,8 +168,12 @@ class ReadContext:
 
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
-        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
-        return PlanContext(snapshot, self.policy, self.api_spec, self.chosen)
+        return PlanContext(
+            Snapshot(workspace="", url="", taken_at="", people=None, listings=listings),
+            self.policy,
+            self.api_spec,
+            self.chosen,
+        )
 
     def match(self, kind: str, listing: Listing[Any], manifests: Manifests) -> Matched:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""

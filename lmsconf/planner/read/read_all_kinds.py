@@ -110,8 +110,7 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
         kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
         reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield None
-    if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
-        listing = read_manager_rights(reading, listing)
+    listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
         listing = _with_attributes(reading, listing, rows)
     if needed:
@@ -124,8 +123,8 @@ def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: Li
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
-        holders = (HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
-        reading.further[HOLDERS] = Listing(rows=tuple(holders), incomplete=rows.incomplete)
+        holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
+        reading.further[HOLDERS] = sorted_listing(holders, rows.incomplete)
     return read_managed_groups(reading, matched[1], listing)
 
 
@@ -299,11 +298,14 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
-    """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
+    """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail.
+
+    Only where these decide who can manage.
+    """
     declared = [one for one in reading.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
-    if not named:
+    if not named or reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody":
         return listing
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
     named.update(old for one in people_entries for old in one.previously)
@@ -366,8 +368,9 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
         ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
         found |= {kind: listing for kind, listing in ended.items() if listing is not None}
     listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
-    name = reading.policy.workspace
-    snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
+    snapshot = Snapshot(
+        workspace=reading.policy.workspace, url=url, taken_at=taken_at, people=reading.people, listings=listings
+    )
     doubts = {
         name: replace(listings[name], incomplete=reason)
         for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
