@@ -199,12 +199,12 @@ class Memberships:
         positions = self.facts.people.positions
         return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
 
-    def _address(self, kind: str, id: RemoteId | Ref) -> Address:
+    def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
         changed = self.scope.addresses.get((kind, id))
         return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
-    def address(self, kind: str, id: RemoteId | Ref) -> Address:
+    def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
         if (kind, id) == EVERYONE_KEY:
             return EVERYONE
@@ -221,7 +221,7 @@ class Memberships:
         change = self.scope.groups.get(id)
         if change is None and id not in self.facts.rows[GROUP]:
             return _NOBODY
-        address = self._address(GROUP, id)
+        address = self._group_address(GROUP, id)
         group = Audience(
             before=None,
             after=None,
@@ -250,7 +250,7 @@ class Memberships:
         if live is None and not is_changed:
             return _NOBODY
         old, new = self.conditions(id)
-        address = self._address(SMART_GROUP, id)
+        address = self._group_address(SMART_GROUP, id)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
             members, listed = self._members(live.members, address)
@@ -379,7 +379,7 @@ def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[Audi
             audience = memberships.audience(change.audience)
             yield AudienceAssignment(
                 address=change.address,
-                to=memberships.address(*change.audience),
+                to=memberships.audience_address(*change.audience),
                 audience=audience,
                 key=change.audience,
                 before=None,
@@ -400,7 +400,7 @@ def _live_assignment(
         reasons.append(f"an assignment is for {label}, which is in {lists}")
         audience, to = Audience(before=None, after=None), Address(escape(label), "")
     else:
-        audience, to = memberships.audience(key), memberships.address(*key)
+        audience, to = memberships.audience(key), memberships.audience_address(*key)
     try:
         terms = live_terms(row)
     except ValueError as error:
