@@ -33,6 +33,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.names import (
     did_you_mean,
     did_you_mean_email,
+    nearest_email,
     nearest_names,
     normalize_email,
     normalize_name,
@@ -104,6 +105,8 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
     doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
     hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
+    if "@" not in email and (nearest := nearest_email(email, emails)):
+        hint = f'{hint} Did you mean "{nearest}"?'
     message = f"{email} is not a person of this workspace{doubt}"
     raise problem_found("person/unknown", message, did_you_mean_email(email, emails) or hint)
 
