@@ -114,20 +114,14 @@ def draft_plan(
         item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     report_hidden_answers(planning, arranged)
-    # Those of selected resources and of the plan as a whole.
-    selected = [
-        problem
-        for problem in planning.problems
-        if problem.address is None or planning.chosen(Address.parse(problem.address))
-    ]
-    problems = [*manifests.problems, *_with_source(selected, [*entries.declared, *entries.absent])]
+    problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     # Problems found from here on stay in the plan.
     changes = with_undo_limits(snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames, rename_problems = possible_renames(planning, sides, results)
-    likely = [Address.parse(problem.address or "") for problem in rename_problems if problem.code == POSSIBLE]
+    likely = [problem.address or "" for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
     problems.extend([*rename_problems, *find_protected_changes(changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
@@ -224,16 +218,11 @@ def _match_selected(
     matched = match_all(selection)
     if not (policy.only or policy.excluded):
         return matched
-    with_live = Selection(
-        entries.declared, policy, absent=entries.absent, live=_live_addresses(matched.results, snapshot)
-    )
+    live = _live_addresses(matched.results, snapshot)
+    with_live = Selection(entries.declared, policy, absent=entries.absent, live=live)
     if (with_live.only, with_live.excluded) == (selection.only, selection.excluded):
         return matched._replace(selection=with_live)
     return match_all(with_live)
-
-
-NOT_LIVE = sha256(None)
-"""The fingerprint of a resource that is not live."""
 
 
 def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
@@ -259,7 +248,7 @@ def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> st
             row = declared_row(subject.row, subject.declared.spec)
         elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
             row = only_listed_people(planning, subject.row)
-    return NOT_LIVE if row is None else sha256(row_to_json(row))
+    return sha256(row_to_json(row))
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
@@ -267,13 +256,11 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
     """
-    addresses = {str(change.address) for change in changes}
+    addresses = {change.address for change in changes}
     rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
-    by_address = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
-    own = ((change, tuple(by_address.get(str(change.address), ()))) for change in changes)
-    return tuple(
-        replace(change, problems=own_problems) if own_problems else change for change, own_problems in own
-    ), rest
+    own = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
+    attached = (replace(one, problems=tuple(own[one.address])) if one.address in own else one for one in changes)
+    return tuple(attached), rest
 
 
 def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
@@ -306,30 +293,26 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     plan, policy = draft.plan, draft.planning.policy
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
-    left = {address: leave for address, leave in predicted.left.items() if str(address) not in refused}
-    protect = (*policy.guards.protect, *draft.protect)
+    left = {address: leave for address, leave in predicted.left.items() if address not in refused}
+    losses = find_protected_losses(left, (*policy.guards.protect, *draft.protect))
     return replace(
         plan,
         effects=predicted.effects,
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems, *find_protected_losses(left, protect)),
+        problems=(*plan.problems, *predicted.problems, *losses),
     )
 
 
-def _with_source(
-    problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
+def _selected_problems(
+    planning: PlanContext, entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
-    """Give each problem of a resource without a source location that of its manifest entry."""
-    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] | None = None
-    for problem in problems:
-        if problem.source is not None or problem.address is None:
-            yield problem
-            continue
-        if by_address is None:  # few plans have such a problem
-            by_address = {str(entry.address): entry for entry in entries}
-        entry = by_address.get(problem.address)
-        yield problem if entry is None else replace(problem, source=entry.source)
+    """Yield the problems of selected resources, located at their entries, and those of the plan as a whole."""
+    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {entry.address: entry for entry in entries}
+    for problem in planning.problems:
+        if problem.address is None or planning.chosen(Address.parse(problem.address)):
+            entry = None if problem.source is not None else by_address.get(problem.address or "")
+            yield problem if entry is None else replace(problem, source=entry.source)
 
 
 def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
@@ -352,17 +335,17 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
     calls = CallIndex(plan.calls)
-    for change in plan.changes:
-        if change.is_effect:
-            # Not declared: a side effect of another change.
-            continue
+    # A side effect of another change is not declared.
+    for change in (one for one in plan.changes if not one.is_effect):
         kind = KINDS[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
         if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
-            hint = "Plan again, and apply that file unchanged."
-            raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
-        body = replay_entry(kind, change, side, calls)
+            raise StalePlan(
+                f"{change.address}: the plan describes it incompletely",
+                hint="Plan again, and apply that file unchanged.",
+            )
         places = FixedSource(change.source or SourceLocation(str(change.address)))
+        body = replay_entry(kind, change, side, calls)
         entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         if change.action is Action.DELETE:
             absent.extend(_replaced(one, change, calls) for one in parse_absent(kind.name, entry))
@@ -397,13 +380,8 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Ca
         moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
         return {kind.name_key: form[kind.name_key], "id": change.id, **moved}
     entry = form if change.id is None else {**form, "id": change.id}
-    return _with_pinned_choices(change, entry, calls) if kind.name == CUSTOM_FIELD else entry
-
-
-def _with_pinned_choices(change: Change, entry: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-    """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
     choices = entry.get("choices")
-    if not isinstance(choices, list):
+    if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
         return entry
     ids = dict(_kept_choices(change.address, calls))
     pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
