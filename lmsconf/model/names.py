@@ -97,11 +97,6 @@ def is_unseen(char: str) -> bool:
     return char in _UNSEEN or unicodedata.category(char) == "Cf"
 
 
-def may_be_suspicious(name: str) -> bool:
-    """Whether `suspicion` must look at a name: a quick test that most names do not pass."""
-    return not name.isascii() or name[:1] in ('"', "'", "`")
-
-
 def differing_characters(name: str, other: str) -> str:
     """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
     chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
@@ -242,6 +237,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 def suspicion(name: str) -> str | None:
     """Return what is probably wrong with a name, as the rest of a sentence that begins with it; None for nothing."""
+    if name.isascii() and name[:1] not in ('"', "'", "`"):  # nearly every name
+        return None
     if _is_quoted(name):
         return f"includes quotation marks: {quote_name(name)}"
     unseen = next(filter(_is_hidden, name), None)
