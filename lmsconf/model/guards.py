@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
+from lmsconf.model.names import did_you_mean
 from lmsconf.model.plan import SettingChange
 
 SMALL: Final = 20
@@ -167,14 +168,12 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
         guard, _, number = text.partition("=")
         unknown = number == UNKNOWN and guard in GUARDS and GUARD_TABLE[guard].unknown is not None
         if guard not in GUARDS and number:
-            from lmsconf.model.names import did_you_mean  # only for a mistake
-
-            known = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
-            raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=known)
+            hint = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
+            raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=hint)
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            form = f"{guard}=N with the number that the plan shows" if guard in GUARDS else "removals=214"
-            known = "" if guard in GUARDS else f"; guards are {', '.join(GUARDS)}"
-            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}{known}.")
+            number_shown = f"{guard}=N with the number that the plan shows"
+            form = number_shown if guard in GUARDS else f"removals=214; guards are {', '.join(GUARDS)}"
+            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}.")
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)
 
@@ -320,7 +319,7 @@ def _is_weaker(path: str, base: Json, now: Json) -> bool:
         case ["fleet_guards", *_]:
             return base is not None and (now is None or cast(float, now) > cast(float, base))
         case ["guards", *_]:
-            return _looser(base, now)
+            return any(new > old for old, new in zip(_halves(base), _halves(now), strict=True))
         case ["people", *_]:
             return now in ("skip", True)
         case ["lock" | "waves"]:
@@ -341,13 +340,8 @@ def _fewer(base: Json, now: Json) -> bool:
     return any(not one.startswith("!") for one in before - after) or any(one.startswith("!") for one in after - before)
 
 
-def _looser(base: Json, now: Json) -> bool:
-    """Whether a limit, or one half of it, is higher or turned off."""
-    before, after = _halves(base), _halves(now)
-    return any(new > old for new, old in zip(after, before, strict=True))
-
-
 def _halves(limit: Json) -> Iterable[float]:
+    """Return the count and the share of a limit; a half that is turned off is infinite."""
     halves = members(limit)
     return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 

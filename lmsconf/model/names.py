@@ -32,9 +32,6 @@ LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
 LONG: Final = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
-_NEAR_EMAILS = 5
-_HIGHEST = 30
-"""The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
 LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
     "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
@@ -51,11 +48,7 @@ def escape_invisible(text: str) -> str:
     r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
     if text.isascii() and text.isprintable():  # nearly every text, and much faster
         return text
-    return _ACTIVE.sub(_visible, text)
-
-
-def _visible(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
+    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def normalize_name(name: str) -> str:
@@ -66,11 +59,14 @@ def normalize_name(name: str) -> str:
 
 
 def _piles_up(name: str) -> bool:
-    """Whether a name has more combining marks in a row than any language: normalising them takes quadratic time."""
+    """Whether a name has more combining marks in a row than any language: normalising them takes quadratic time.
+
+    Unicode's Stream-Safe Text Format allows 30.
+    """
     height = 0
     for char in name:
         height = height + 1 if unicodedata.combining(char) else 0
-        if height > _HIGHEST:
+        if height > 30:
             return True
     return False
 
@@ -157,7 +153,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean_email(email: str, known: Iterable[str]) -> str | None:
     """Return `Did you mean "bo.ek@acme.example"?`, or None if nobody's name is similar: most share a domain."""
     person = email.rpartition("@")[0].casefold()
-    near = nearest_names(email, known, _NEAR_EMAILS)
+    near = nearest_names(email, known, 5)
     alike = [other for other in near if not person or _are_similar(person, other.rpartition("@")[0].casefold())]
     return did_you_mean(email, alike)
 
@@ -278,16 +274,12 @@ CONTROLS: Final = re.compile(rf"[\t\r\n{FORBIDDEN.pattern[1:]}")
 """What a text can hold only as an escape in double quotes; a block has line breaks and tabs as they are."""
 LONGEST: Final = 100_000
 """Maximum length of one text, in characters."""
-_LONGEST_KEY: Final = 500
-"""YAML does not recognize much longer keys."""
 
 
 def is_representable(value: Json) -> bool:
     """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
-    if isinstance(value, dict):
-        return all(
-            len(key) <= _LONGEST_KEY and is_representable(key) and is_representable(item) for key, item in value.items()
-        )
+    if isinstance(value, dict):  # YAML does not recognize keys that are much longer than 500 characters
+        return all(len(key) <= 500 and is_representable(key) and is_representable(item) for key, item in value.items())
     if isinstance(value, list):
         return all(map(is_representable, value))
     if not isinstance(value, str):

@@ -17,17 +17,12 @@ ISO: Final = re.compile(
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
-_TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds"}
-"""Form of a time in a request → its precision."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-_KEPT: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 
 
 def cut_time(moment: datetime, precision: str) -> datetime:
     """Return a time cut to the `minute`, the `hour` or the `day` before it, which begins at midnight UTC."""
-    return moment - (moment - _EPOCH) % _KEPT[precision]
+    return moment - (moment - _EPOCH) % timedelta(**{f"{precision}s": 1})
 
 
 def format_utc(at: datetime, timespec: str = "seconds") -> str:
@@ -107,8 +102,8 @@ def format_request_time(moment: datetime, form: str, zone: str = "UTC") -> str |
     """
     if form == "iso-local":
         return moment.astimezone(read_zone(zone)).replace(tzinfo=None).isoformat(timespec="seconds")
-    if form in _TIMESPECS:
-        return format_utc(moment, _TIMESPECS[form])
+    if form in ("iso", "iso-ms"):
+        return format_utc(moment, "milliseconds" if form == "iso-ms" else "seconds")
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 

@@ -105,8 +105,8 @@ class Times:
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Yield the entries of the people whose answers to a field, or to choices of it, a change deleted."""
         row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        entries = lost_answer_entries(self.before, change, row)
-        return (with_names(KINDS[USER], entry, self._then) for entry in entries)
+        for entry in lost_answer_entries(self.before, change, row):
+            yield with_names(KINDS[USER], entry, self._then)
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
@@ -198,8 +198,9 @@ EXCLUDE: Final = "exclude"
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
     if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
-        unwanted = items_of(wanted, EXCLUDE)
-        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(item in live for item in unwanted)
+        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(
+            item in live for item in items_of(wanted, EXCLUDE)
+        )
     if isinstance(wanted, dict) and isinstance(live, str):
         # Content, with its id beside its name.
         return wanted.get("name") == live

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, LISTS, PartReferences
@@ -22,12 +22,13 @@ from lmsconf.model.snapshot import Snapshot
 
 MARK: Final = "\x00"
 """In the name of what will not be there after the undo: no name of a manifest contains it."""
-Rename: TypeAlias = Callable[..., str]
-"""(kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part."""
 
 
-def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename) -> dict[str, Json]:
-    """Return an entry with every reference in it replaced: parts first, since they are found by their resource."""
+def map_references(kind: Kind, body: Mapping[str, Json], rename: Callable[..., str]) -> dict[str, Json]:
+    """Return an entry with every reference in it replaced: parts first, since they are found by their resource.
+
+    rename: (kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part.
+    """
     value: Json = dict(body)
     for owner_kind, shapes in kind.part_references.items():
         for shape in shapes:
@@ -92,24 +93,19 @@ def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
 
 def renamed_to(kind: Kind, change: Change | None) -> str | None:
     """Return the name that an update gives a resource; None if it keeps its own."""
-    before, after = (change.before, change.after) if change is not None else (None, None)
-    if not isinstance(before, dict) or not isinstance(after, dict):
+    if change is None or change.before is None:
         return None
-    name = after.get(kind.name_key)
-    return str(name) if name is not None and name != before.get(kind.name_key) else None
+    name = members(change.after).get(kind.name_key)
+    return str(name) if name is not None and name != members(change.before).get(kind.name_key) else None
 
 
 def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each part that an update renames."""
-    fields = () if change is None else change.fields
     return (
         (normalize_name(field.before), normalize_name(str(field.after)))
-        for field in fields
+        for field in (() if change is None else change.fields)
         if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str)
     )
-
-
-_MAY_BE_DONE = frozenset({CallState.DONE, CallState.IN_FLIGHT})
 
 
 class RunToUndo:
@@ -177,4 +173,4 @@ class RunToUndo:
 
     def _may_be_done(self, call: Call) -> bool:
         recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.effect in _MAY_BE_DONE
+        return recorded is not None and recorded.effect in (CallState.DONE, CallState.IN_FLIGHT)
