@@ -185,9 +185,12 @@ def _plan(document: dict[str, Json]) -> Plan:
         calls = {"calls": json_at(rehearsal, "calls", "total"), "done": json_at(rehearsal, "calls", "done")}
         values["rehearsal"] = {**rehearsal, **calls}
     plan = from_json(values, Plan)
-    if document.get("partial") is not plan.partial:
-        raise ValueError("partial contradicts the selection")
-    return _with_problems_and_bodies(plan)
+    # The problems of the document are the plan's own first, then those of each change, with source locations.
+    own = len(plan.problems) - sum(len(change.problems) for change in plan.changes)
+    rest = iter(plan.problems[own:])
+    changes = tuple(replace(bare, problems=tuple(islice(rest, len(bare.problems)))) for bare in plan.changes)
+    sent = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
+    return replace(plan, changes=changes, problems=plan.problems[:own], calls=sent)
 
 
 def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
@@ -197,18 +200,6 @@ def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
         groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
     contents = [{**content, "counts": content} for content in value_at(effects, list[dict[str, Json]], "contents")]
     return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
-
-
-def _with_problems_and_bodies(plan: Plan) -> Plan:
-    """Return the plan as it was written.
-
-    `problems` of the document lists the plan's own first, then those of each change, with source locations.
-    """
-    own = len(plan.problems) - sum(len(change.problems) for change in plan.changes)
-    rest = iter(plan.problems[own:])
-    changes = (replace(bare, problems=tuple(islice(rest, len(bare.problems)))) for bare in plan.changes)
-    calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
-    return replace(plan, changes=tuple(changes), problems=plan.problems[:own], calls=calls)
 
 
 PAIRS = "$pairs"

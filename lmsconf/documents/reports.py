@@ -102,11 +102,12 @@ def _sealed(report: ApplyReport, tool: Json) -> str:
 def _apply_report(document: dict[str, Json]) -> ApplyReport:
     """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
     values = {
+        **document,
         "workspace": json_at(document, "workspace", "name"),
         "url": json_at(document, "workspace", "url"),
         "plan_digest": json_at(document, "digest"),
     }
-    return from_json({**document, **values}, ApplyReport)
+    return from_json(values, ApplyReport)
 
 
 def fleet_index_text(index: FleetIndex, signing_key: bytes | None = None) -> str:
@@ -198,15 +199,19 @@ def plan_gitlab(plan: Plan) -> str:
 
 def fleet_json(report: FleetReport) -> str:
     """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
-    shared: list[Json] = [
+    return render_json(
         {
-            "workspaces": list[Json](one.workspaces),
-            "one_each": one.one_each,
-            "changes": [change_json(change) for change in one.changes],
+            **index_json(report.index),
+            "shared": [
+                {
+                    "workspaces": list[Json](one.workspaces),
+                    "one_each": one.one_each,
+                    "changes": [change_json(change) for change in one.changes],
+                }
+                for one in report.shared
+            ],
         }
-        for one in report.shared
-    ]
-    return render_json({**index_json(report.index), "shared": shared})
+    )
 
 
 def drift_json(drift: DriftReport) -> str:
@@ -378,23 +383,27 @@ def tests_json(report: AccessTestReport) -> str:
 
 def people_json(effects: Effects) -> str:
     """Return whose access changes, and where that is not known, as a document `lmsconf.people/1`."""
-    unknown: list[Json] = [
-        {
-            "audience": None if one.audience is None else str(one.audience),
-            "contents": [name for name, _ in one.contents],
-            "reason": one.reason,
-        }
-        for one in effects.unknown
-    ]
     return render_canonical_json(
-        {"format": "lmsconf.people/1", "rows": to_json(effects.rows or ()), "unknown": unknown}
+        {
+            "format": "lmsconf.people/1",
+            "rows": to_json(effects.rows or ()),
+            "unknown": [
+                {
+                    "audience": None if one.audience is None else str(one.audience),
+                    "contents": [name for name, _ in one.contents],
+                    "reason": one.reason,
+                }
+                for one in effects.unknown
+            ],
+        }
     )
 
 
 def problems_json(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
-    severities = [problem.severity for problem in problems]
-    summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
+    summary: dict[str, Json] = {
+        f"{severity.value}s": sum(problem.severity is severity for problem in problems) for severity in Severity
+    }
     return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, "summary": summary, "problems": to_json(problems)})
 
 
