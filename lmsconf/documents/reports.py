@@ -164,22 +164,19 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
     try:
         entries = value_at(document, tuple[FleetEntry, ...], "workspaces")
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
+        shard = value_at(document, FleetShard, "shard") if "shard" in document else None
+        if shard is not None and not 1 <= shard.number <= shard.of <= MOST_SHARDS:
+            raise ValueError(f"there is no shard {shorten(str(shard))}")
         return FleetIndex(
             action=value_at(document, FleetAction, "action"),
             created_at=value_at(document, str, "created_at"),
             entries=entries,
-            shard=_valid(value_at(document, FleetShard, "shard")) if "shard" in document else None,
+            shard=shard,
         )
     except ValueError as error:
         raise LmsconfError(
             f"the file is not an index of a fleet: {error}", hint="Create it again with lmsconf fleet."
         ) from error
-
-
-def _valid(shard: FleetShard) -> FleetShard:
-    if not 1 <= shard.number <= shard.of <= MOST_SHARDS:
-        raise ValueError(f"there is no shard {shorten(str(shard))}")
-    return shard
 
 
 plan_json = plan_file.dumps

@@ -58,23 +58,20 @@ def evaluate_guards(
             else:
                 reason = f"{reason} {beside[0]}"
         if limit is not None:
-            states.append(_judge(name, limit, total_taken(name, counted), reason, given))
+            total = total_taken(name, counted)
+            consent = next((one for one in given if reason and one.guard == name and one.number == total), None)
+            states.append(
+                GuardResult(
+                    name=name,
+                    limit=members(limit_to_json(limit)),
+                    total=total,
+                    tripped=reason is not None and consent is None,
+                    allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
+                    reason=reason,
+                    allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
+                )
+            )
     return tuple(states)
-
-
-def _judge(
-    name: str, limit: GuardLimit, total: int | None, reason: str | None, consents: Sequence[Consent]
-) -> GuardResult:
-    consent = next((one for one in consents if reason and one.guard == name and one.number == total), None)
-    return GuardResult(
-        name=name,
-        limit=members(limit_to_json(limit)),
-        total=total,
-        tripped=reason is not None and consent is None,
-        allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
-        reason=reason,
-        allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
-    )
 
 
 def _reason(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:

@@ -50,7 +50,6 @@ from lmsconf.planner.planned_resources import (
     find_left_alone,
     find_left_alone_renames,
     planned_resources,
-    report_excluded_cascades,
     report_unrenamed_references,
     to_change,
 )
@@ -210,8 +209,7 @@ def _match_selected(
             declared.sort(key=lambda resource: resource.address)
             absent.sort(key=lambda entry: entry.address)
             result = matched.results[name] = match_kind(planning, name, declared, absent)
-            matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
-            report_excluded_cascades(planning, selection, result)
+            matched.items.extend(planned_resources(kind, planning, selection, result, matched.left_out))
         return matched
 
     selection = Selection(entries.declared, policy, absent=entries.absent)

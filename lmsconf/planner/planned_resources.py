@@ -39,9 +39,12 @@ class PlannedResource(Struct, kw_only=True):
 
 
 def planned_resources(
-    kind: Kind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
+    kind: Kind, planning: PlanContext, selection: Selection, result: MatchResult[Any, Any], left_out: list[Address]
 ) -> list[PlannedResource]:
-    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
+    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`.
+
+    Refuses to delete a group if `--except` excludes a resource that is deleted with it.
+    """
     out: list[PlannedResource] = []
     additive = planning.policy.additive
     update = update_action(planning) if kind.name == CONTENT_TARGET else Action.UPDATE
@@ -58,7 +61,10 @@ def planned_resources(
         if sides is not None and sides.before != sides.after:
             out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
     for deletion in result.deletions:
-        is_chosen = planning.chosen(deletion.address) or (deletion.with_ and planning.chosen(deletion.with_))
+        cause = deletion.with_ if deletion.with_ and planning.chosen(deletion.with_) else None
+        if cause and selection.excludes(deletion.address):
+            _report_alone(planning, cause, deletion.address)
+        is_chosen = cause or planning.chosen(deletion.address)
         if is_chosen and additive:
             left_out.append(deletion.address)
         elif is_chosen:
@@ -87,13 +93,6 @@ def add_side_effects(
             )
     order = list(KINDS)
     return sorted([*items, *effects], key=lambda item: (order.index(item.address.kind), item.address, item.action))
-
-
-def report_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
-    """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
-    for deletion in result.deletions:
-        if deletion.with_ and planning.chosen(deletion.with_) and selection.excludes(deletion.address):
-            _report_alone(planning, deletion.with_, deletion.address)
 
 
 def _report_both(planning: PlanContext, effect: SideEffect) -> None:

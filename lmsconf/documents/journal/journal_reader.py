@@ -156,8 +156,7 @@ def _second(path: Path) -> str:
 
 def _began_at(path: Path) -> str:
     """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
-    at = (decode_line(read_journal(path, first_line=True)) or {}).get("at")
-    return at if isinstance(at, str) else "~"
+    return str((decode_line(read_journal(path, first_line=True)) or {}).get("at", "~"))
 
 
 def _read(path: Path) -> RecordedRun:

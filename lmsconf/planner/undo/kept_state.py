@@ -13,9 +13,8 @@ from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
-from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo
-from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import why_conditions_stay
 from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.kind_table import KINDS
@@ -31,11 +30,6 @@ from lmsconf.model.names import casefold_name, count_noun, normalize_email, norm
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.undo.undone_run import references, renamed_to
-
-
-def field_form(row: FieldRow) -> Form:
-    """Return every key of a live field; a flag that the response lacks is left out."""
-    return {**live_field_form(row), **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None}}
 
 
 def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
@@ -281,11 +275,6 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
             for name, rows in kept.items()
         },
     )
-
-
-def count_destroyed(plan: Plan, snapshot: Snapshot) -> int:
-    """Return of how many people values are destroyed without a change of their own."""
-    return len([*people_losing_answers(snapshot, plan.changes)])
 
 
 def _joined(row: Any, destroyed: Any) -> Any:

@@ -147,7 +147,9 @@ class Drafter:
         times, is_deleted = self._times, change.action is Action.DELETE
         then = times.row_before(kind, change.id)
         before = {} if then is None else times.body_before(kind, then)
-        if then is None or _is_unresolved(kind, before):
+        items = items_of(before, kind.entry_items.key if kind.entry_items else "")
+        # An item that is a text is an id: what it relates is not known.
+        if then is None or any(isinstance(item, str) for item in items):
             what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
             self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
             return
@@ -353,8 +355,3 @@ def _filled_since(made: Body, live: Body) -> str | None:
 
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
-
-
-def _is_unresolved(kind: Kind, body: Body) -> bool:
-    """Whether a relation has an item that is a text: its id stands in it, because what it relates is not known."""
-    return any(isinstance(item, str) for item in items_of(body, kind.entry_items.key if kind.entry_items else ""))

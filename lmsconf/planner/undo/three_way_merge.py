@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any, Final, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.custom_field.types import FieldRow, parts_of
+from lmsconf.kinds.custom_field.compare import live_field_form
+from lmsconf.kinds.custom_field.types import FLAGS, FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
@@ -27,7 +28,7 @@ from lmsconf.model.guards import Policy
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.kept_state import field_form, lost_answer_entries
+from lmsconf.planner.undo.kept_state import lost_answer_entries
 from lmsconf.planner.undo.undone_run import (
     MARK,
     RunToUndo,
@@ -184,7 +185,8 @@ def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
     if isinstance(row, PersonRow):
         form = person_form(planning, row)
     elif isinstance(row, FieldRow):
-        form = field_form(row)
+        # A flag that the response lacks is left out.
+        form = {**live_field_form(row), **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None}}
     else:
         at = Address.of(kind.name, kind.normalize_name(row.name))
         form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
