@@ -26,7 +26,7 @@ from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallIndex, is_creation
+from lmsconf.model.calls import Call, calls_by_address, is_creation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.guards import Policy
@@ -332,7 +332,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     """
     declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
-    calls = CallIndex(plan.calls)
+    calls, by_id = calls_by_address(plan.calls), {call.id: call for call in plan.calls}
     # A side effect of another change is not declared.
     for change in (one for one in plan.changes if not one.is_effect):
         kind = KINDS[change.address.kind]
@@ -343,12 +343,13 @@ def plan_to_manifests(plan: Plan) -> Manifests:
                 hint="Plan again, and apply that file unchanged.",
             )
         places = FixedSource(change.source or SourceLocation(str(change.address)))
-        body = replay_entry(kind, change, side, calls)
-        entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
+        own = calls.get(change.address, ())
+        entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
+        needed = [by_id[need] for call in own for need in call.needs if need in by_id]
         if change.action is Action.DELETE:
-            absent.extend(_replaced(one, change, calls) for one in parse_absent(kind.name, entry))
+            absent.extend(_replaced(one, change, needed) for one in parse_absent(kind.name, entry))
         else:
-            declared.extend(_replaced(one, change, calls) for one in parse(kind.name, entry))
+            declared.extend(_replaced(one, change, needed) for one in parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
@@ -357,19 +358,19 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _replaced(entry: _Entry, change: Change, calls: CallIndex) -> _Entry:
+def _replaced(entry: _Entry, change: Change, needed: Iterable[Call]) -> _Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    first = {one.address for one in calls.needed_by(change.address) if is_creation(one.operation)}
+    first = (one.address for one in needed if is_creation(one.operation))
     after = frozenset(address for address in first if address.kind == CONTENT_TARGET and address != change.address)
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
-def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
+def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
     """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
-    form: its state after the change, or before a deletion. calls: those of the plan.
+    form: its state after the change, or before a deletion. calls: those of the change.
     """
     is_deleted = change.action is Action.DELETE
     if kind.name == CONTENT_TARGET:
@@ -381,14 +382,14 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Ca
     choices = entry.get("choices")
     if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
         return entry
-    ids = dict(_kept_choices(change.address, calls))
+    ids = dict(_kept_choices(calls))
     pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
     return {**entry, "choices": pinned}
 
 
-def _kept_choices(field: Address, calls: CallIndex) -> Iterator[tuple[str, str]]:
+def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
-    match [call.body for call in calls.of(field) if call.operation == "custom-fields.replace"]:
+    match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
             for choice in choices:
                 if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):

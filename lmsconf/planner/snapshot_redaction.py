@@ -334,13 +334,9 @@ def _changed_lists(
 
 def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
     """Return the declaration of each live person who has one: by a pinned id, or else the first one of the e-mail."""
-    by_email: dict[str, PersonSpec] = {}
-    by_id: dict[str, PersonSpec] = {}
-    for entry in declared:
-        if entry.address.kind == USER and entry.applies_in(snapshot.workspace):
-            for name in (entry.address.name, *entry.previously):
-                by_email.setdefault(name, entry.spec)
-            by_id[entry.pin(snapshot.workspace) or ""] = entry.spec
+    here = [one for one in declared if one.address.kind == USER and one.applies_in(snapshot.workspace)]
+    by_email = {name: one.spec for one in reversed(here) for name in (one.address.name, *one.previously)}
+    by_id: dict[str, PersonSpec] = {one.pin(snapshot.workspace) or "": one.spec for one in here}
     found = {row.id: by_id.get(row.id) or by_email.get(row.name) for row in snapshot.rows(PersonRow)}
     return {id: spec for id, spec in found.items() if spec is not None}
 
@@ -366,7 +362,7 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_live_rights else frozenset())
+    keys = {*(spec.declared_keys & _LISTED), *(RIGHTS if spec.needs_live_rights else ())}
     kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
     if "metadata" in spec.declared_keys and row.metadata is not None:
         kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)

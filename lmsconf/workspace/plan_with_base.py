@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import escape_variables, format_inline
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import CallIndex, Report, is_creation
+from lmsconf.model.calls import Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.guards import Policy, diff_settings
@@ -312,10 +312,10 @@ def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Mapping[str,
     if change.action is Action.DELETE:
         return members(change.before)
     if change.action is not Action.CREATE:
-        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), CallIndex())
+        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), ())
     form = {**members(change.after), **(archived_instead(change) if kind.is_person else {})}
     action = Action.UPDATE if kind.is_person else Action.DELETE
-    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, CallIndex())
+    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, ())
     return {key: value for key, value in entry.items() if value is not None}
 
 

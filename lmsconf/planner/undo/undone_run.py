@@ -13,7 +13,7 @@ from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, LISTS, PartReferences
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallIndex, is_creation
+from lmsconf.model.calls import Call, calls_by_address, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
@@ -128,16 +128,16 @@ class RunToUndo:
         self.digest = recorded.opening.digest if recorded.opening is not None else ""
         self.recreated, self.unsure = recreated or {}, unsure
         self._recorded = {call.call: call for call in recorded.calls}
-        self._calls = CallIndex(plan.calls)
+        self._calls = calls_by_address(plan.calls)
 
     def calls(self, change: Change) -> list[Call]:
         """Return the calls of a change that were carried out, or may have been."""
-        return [call for call in self._calls.of(change.address) if self._may_be_done(call)]
+        return [call for call in self._calls.get(change.address, ()) if self._may_be_done(call)]
 
     def is_done(self, change: Change) -> bool:
         """Whether the run has, or may have, carried out any of a change."""
         cause = change.goes_with if change.is_effect else None
-        return any(map(self._may_be_done, self._calls.of(cause or change.address)))
+        return any(map(self._may_be_done, self._calls.get(cause or change.address, ())))
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
@@ -150,7 +150,7 @@ class RunToUndo:
         Only of those that were, or may have been, carried out; if `unsure`, of those that may not have been.
         """
         word = key.removesuffix("s") if key in LISTS else ""
-        calls = [call for call in self._calls.of(change.address) if word in call.operation]
+        calls = [call for call in self._calls.get(change.address, ()) if word in call.operation]
         chosen = [call for call in calls if (not self._is_done(call) if unsure else self._may_be_done(call))]
         bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
         people = (call.people for call in chosen)
@@ -158,7 +158,7 @@ class RunToUndo:
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
-        return all(map(self._is_done, self._calls.of(change.address)))
+        return all(map(self._is_done, self._calls.get(change.address, ())))
 
     def has_only_deleted(self, change: Change) -> bool:
         """Whether the run may have deleted a resource that it replaces, and did not certainly create it again."""
