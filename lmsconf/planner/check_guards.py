@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
@@ -194,10 +194,6 @@ def _harm(kind: Kind, change: Change) -> str | None:
     return "add a condition to it, which only takes people out" if adds_condition else None
 
 
-_Taken: TypeAlias = tuple[str, str, str, bool]
-"""The kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived."""
-
-
 def count_for_guards(
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
@@ -239,8 +235,13 @@ def count_for_guards(
     )
 
 
-def _of_all(taken: Sequence[_Taken], results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[GuardCount]:
-    """Yield, by kind, key and guard, how many resources lose something, of all live ones."""
+def _of_all(
+    taken: Sequence[tuple[str, str, str, bool]], results: Mapping[str, MatchResult[Any, Any]]
+) -> Iterator[GuardCount]:
+    """Yield, by kind, key and guard, how many resources lose something, of all live ones.
+
+    taken: the kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived.
+    """
     everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
     archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
     for (kind, key, guard), number in sorted(everything.items()):

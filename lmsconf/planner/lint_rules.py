@@ -315,25 +315,19 @@ def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator
 
 def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
     """Return what an assignment to a larger audience overrules; None for nothing."""
-    overlap = _begins_by(narrow, wide.visible_until) and _begins_by(wide, narrow.visible_until)
-    if wide.mandatory and not narrow.mandatory and overlap:
+    (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
+    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
         return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
-    same = (narrow.visible_from, narrow.visible_until) == (wide.visible_from, wide.visible_until)
-    if wide.mandatory == narrow.mandatory and not same and _lies_within(narrow, wide):
+    is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
+    if wide.mandatory == narrow.mandatory and is_longer:
         return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
     return None
 
 
-def _begins_by(spec: AssignmentSpec, moment: datetime | None) -> bool:
-    return moment is None or spec.visible_from is None or spec.visible_from <= moment
-
-
-def _lies_within(narrow: AssignmentSpec, wide: AssignmentSpec) -> bool:
-    begins = wide.visible_from is None or (narrow.visible_from is not None and narrow.visible_from >= wide.visible_from)
-    ends = wide.visible_until is None or (
-        narrow.visible_until is not None and narrow.visible_until <= wide.visible_until
-    )
-    return begins and ends
+def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
+    """Return when a window opens and closes; an open side is the first or the last time that there is."""
+    always = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    return spec.visible_from or always[0], spec.visible_until or always[1]
 
 
 def lint_name(address: Address, name: str, source: SourceLocation, subject: str) -> Iterator[Problem]:

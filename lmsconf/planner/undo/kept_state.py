@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -195,10 +195,6 @@ def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
 
 
-Names: TypeAlias = "Counter[tuple[str, str]]"
-"""How many live resources of a kind have a name."""
-
-
 def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
     rows = [(kind, row.name) for kind in {change.address.kind for change in changes} for row in snapshot.of(kind).rows]
@@ -210,8 +206,13 @@ def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Cha
     return tuple(_limited_by_references(change, lost) if lost else change for change in limited)
 
 
-def _limited_by_name(kind: Kind, names: Names, looks: Names, change: Change) -> Change:
-    """Return a change with what other live names keep from being undone: equal ones, and those that look the same."""
+def _limited_by_name(
+    kind: Kind, names: Counter[tuple[str, str]], looks: Counter[tuple[str, str]], change: Change
+) -> Change:
+    """Return a change with what other live names keep from being undone: equal ones, and those that look the same.
+
+    names, looks: how many live resources of a kind have a name, and one that looks the same.
+    """
     if not is_named(kind) or change.id is None:
         return change
     name = _address_before(change).name

@@ -281,11 +281,10 @@ class Drafter:
         names: dict[str, str] = {}
         for id, now in live.items():
             was = before.get(id)
-            if was is None and now in added:
-                continue
             if was in renames and now not in (was, renames[was]):
                 self._leave_changed(change, key, was, renames[was], now)
-            names[id] = was if was in renames and now == renames[was] else now
+            if was is not None or now not in added:
+                names[id] = was if was in renames and now == renames[was] else now
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
         again = [name for id, name in before.items() if id not in names and name in free]

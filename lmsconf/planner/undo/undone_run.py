@@ -127,22 +127,24 @@ class RunToUndo:
         self.name, self.plan, self.before = recorded.name, plan, before
         self.digest = recorded.opening.digest if recorded.opening is not None else ""
         self.recreated, self.unsure = recreated or {}, unsure
-        self._recorded = {call.call: call for call in recorded.calls}
+        self._ids = {call.call: RemoteId(call.id) for call in recorded.calls if call.id}
+        self._done = {call.call for call in recorded.calls if call.effect is CallState.DONE}
+        self._begun = self._done | {call.call for call in recorded.calls if call.effect is CallState.IN_FLIGHT}
         self._calls = calls_by_address(plan.calls)
 
     def calls(self, change: Change) -> list[Call]:
         """Return the calls of a change that were carried out, or may have been."""
-        return [call for call in self._calls.get(change.address, ()) if self._may_be_done(call)]
+        return [call for call in self._calls.get(change.address, ()) if call.id in self._begun]
 
     def is_done(self, change: Change) -> bool:
         """Whether the run has, or may have, carried out any of a change."""
         cause = change.goes_with if change.is_effect else None
-        return any(map(self._may_be_done, self._calls.get(cause or change.address, ())))
+        return any(call.id in self._begun for call in self._calls.get(cause or change.address, ()))
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
-        recorded = (self._recorded[call.id] for call in self.calls(change) if is_creation(call.operation))
-        return next((RemoteId(one.id) for one in recorded if one.id), None)
+        creations = (call.id for call in self.calls(change) if is_creation(call.operation))
+        return next((self._ids[call] for call in creations if call in self._ids), None)
 
     def texts(self, change: Change, key: str = "", *, unsure: bool = False) -> frozenset[str]:
         """Return the people and the texts of the calls of a change, or of those about a list of people.
@@ -151,26 +153,18 @@ class RunToUndo:
         """
         word = key.removesuffix("s") if key in LISTS else ""
         calls = [call for call in self._calls.get(change.address, ()) if word in call.operation]
-        chosen = [call for call in calls if (not self._is_done(call) if unsure else self._may_be_done(call))]
+        chosen = [call for call in calls if (call.id not in self._done if unsure else call.id in self._begun)]
         bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
         people = (call.people for call in chosen)
         return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
-        return all(map(self._is_done, self._calls.get(change.address, ())))
+        return all(call.id in self._done for call in self._calls.get(change.address, ()))
 
     def has_only_deleted(self, change: Change) -> bool:
         """Whether the run may have deleted a resource that it replaces, and did not certainly create it again."""
         calls = self.calls(change)
         return any(call.method == "DELETE" for call in calls) and not any(
-            is_creation(call.operation) and self._is_done(call) for call in calls
+            is_creation(call.operation) and call.id in self._done for call in calls
         )
-
-    def _is_done(self, call: Call) -> bool:
-        recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.effect is CallState.DONE
-
-    def _may_be_done(self, call: Call) -> bool:
-        recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.effect in (CallState.DONE, CallState.IN_FLIGHT)
