@@ -171,11 +171,13 @@ def _check_declarations(
 ) -> None:
     """Report what `--only`, `--except`, `until` and `leave_alone` do not allow, and references to a name left out."""
     policy = planning.policy
-    if not policy.verifying:
-        planning.problems.extend(selection.problems())
-    planning.problems.extend(find_expired_absent(entries.absent, policy))
-    planning.problems.extend(find_left_alone([*entries.declared, *entries.absent], policy))
-    planning.problems.extend(find_left_alone_renames(results.values(), policy))
+    found = [
+        *(() if policy.verifying else selection.problems()),
+        *find_expired_absent(entries.absent, policy),
+        *find_left_alone([*entries.declared, *entries.absent], policy),
+        *find_left_alone_renames(results.values(), policy),
+    ]
+    planning.problems.extend(found)
     report_unrenamed_references(planning, items, results)
 
 

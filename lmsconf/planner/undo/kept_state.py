@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -252,10 +251,9 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     ids = {change.id for change in plan.changes if change.id is not None}
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
+    changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
     texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(texts_in([call.body for call in plan.calls]))
-    rows = (row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)))
-    texts.update(chain.from_iterable(texts_in(row) for row in rows if row.id in ids))
+    texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
     kept: dict[str, dict[str, Any]] = {}
     missing: dict[str, str | None] = {}
     for kind in KINDS.values():

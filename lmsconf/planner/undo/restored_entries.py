@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -314,7 +314,11 @@ class Drafter:
         free = {draft for draft in claims if twice[draft.kind.name, draft.name] == 1}
         while True:
             leaving = {(one.kind.name, one.id) for one in self.drafts if one.absent or one in free}
-            taken = {draft for draft in free if not leaving.issuperset(self._holders(draft))}
+            taken = {
+                draft
+                for draft in free
+                if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
+            }
             if not taken:
                 break
             free -= taken
@@ -323,10 +327,6 @@ class Drafter:
             self.leave(draft.change, key, f'it {what}: another live resource has the name "{draft.name}"')
             draft.name = None
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
-
-    def _holders(self, draft: Draft) -> Iterator[tuple[str, str]]:
-        """Yield the kind and id of each live resource that has the name that a draft is to take."""
-        return ((draft.kind.name, row.id) for row in self._times.named(draft.kind, str(draft.name)))
 
     def _give_answers_back(self) -> None:
         """Draft the answers that were destroyed with fields and choices that are there again."""

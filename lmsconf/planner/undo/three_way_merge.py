@@ -125,12 +125,12 @@ class Times:
         new = [row for row in self.named(kind, change.address.name) if self.row_before(kind, row.id) is None]
         return new[0] if len(new) == 1 else None
 
-    def named(self, kind: Kind, name: str) -> list[Any]:
+    def named(self, kind: Kind, name: str | None) -> list[Any]:
         """Return the live resources of a kind that have a name."""
         return [row for _, row in self._by_name.get((kind.name, name), ())]
 
     @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str], Sequence[tuple[Kind, Any]]]:
+    def _by_name(self) -> Mapping[tuple[str, str | None], Sequence[tuple[Kind, Any]]]:
         kinds = [kind for kind in KINDS.values() if not kind.is_relation]
         rows = [(kind, row) for kind in kinds for row in self._rows_now[kind.name].values()]
         return grouped(rows, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
