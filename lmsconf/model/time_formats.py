@@ -66,12 +66,10 @@ def with_offset(text: str, zone: str) -> str:
 
     zone: its IANA name. Of an hour that occurs twice, it is in the first.
     """
-    if not is_local_time(text):
-        return text
-    try:
-        return format_utc(parse_response_time(text).replace(tzinfo=read_zone(zone)))
-    except (ValueError, OverflowError):
-        return text
+    if is_local_time(text):
+        with suppress(ValueError, OverflowError):
+            return format_utc(parse_response_time(text).replace(tzinfo=read_zone(zone)))
+    return text
 
 
 NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
@@ -137,11 +135,9 @@ def local_to_utc(day: date, clock: time, offset: str) -> datetime:
 def date_in_other_order(text: str) -> date | None:
     """Parse a date in another order of its parts; None if it is ambiguous or invalid."""
     first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
-    try:
+    with suppress(ValueError):
         if first:
             return date(int(first[1]), int(first[2]), int(first[3]))
         if last and (last[2] == "." or int(last[1]) > 12 or last[1] == last[3]):
             return date(int(last[4]), int(last[3]), int(last[1]))
-    except ValueError:
-        return None
     return None

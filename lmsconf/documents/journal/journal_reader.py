@@ -246,17 +246,17 @@ def kept_before(run: RecordedRun) -> Snapshot:
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    if run.opening is None:
-        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
-    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
+    why = "The first line of its journal cannot be read."
+    if run.opening is not None:
+        why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256, why)
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
     why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
-    recorded = None if run.ending is None else run.ending.report_sha256
-    return _verified(run, REPORT, "report", recorded, f"{why} Its journal lists every call: lmsconf runs RUN")
+    hint = f"{why} Its journal lists every call: lmsconf runs RUN"
+    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256, hint)
 
 
 def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:

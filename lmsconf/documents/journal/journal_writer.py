@@ -207,24 +207,21 @@ class Journal(AbstractContextManager["Journal"]):
             "after": None if seen is None else object_json(seen),
         }
         self._try({"event": "end", **ending}, lasting=True)
-        if self._failure is None:
-            return tuple(self._warnings)
-        return (
-            *self._warnings,
-            Problem(
-                code=JournalFailed.code,
-                message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
-                hint="This report is complete; keep it as the record of the run.",
-                severity=Severity.WARNING,
-            ),
-        )
+        if self._failure is not None:
+            self._warnings.append(
+                Problem(
+                    code=JournalFailed.code,
+                    message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
+                    hint="This report is complete; keep it as the record of the run.",
+                    severity=Severity.WARNING,
+                )
+            )
+        return tuple(self._warnings)
 
     def _keep(self, report: ApplyReport) -> str | None:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
-        problems = (*report.problems, *self._warnings)
-        text = redact_registered_tokens(
-            reports.apply_json(replace(report, meta=_noted(report.meta), problems=problems))
-        )
+        noted = replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings))
+        text = redact_registered_tokens(reports.apply_json(noted))
         try:
             write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
@@ -261,8 +258,12 @@ def _noted(meta: Mapping[str, str]) -> dict[str, str]:
 
 
 def _named(value: Call | CallOutcome) -> dict[str, Json]:
-    id = value.id if isinstance(value, Call) else value.call
-    return {"call": id, "address": str(value.address), "operation": value.operation, "people": [*value.people]}
+    return {
+        "call": value.id if isinstance(value, Call) else value.call,
+        "address": str(value.address),
+        "operation": value.operation,
+        "people": [*value.people],
+    }
 
 
 def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:

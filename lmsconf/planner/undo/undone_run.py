@@ -30,14 +30,19 @@ def map_references(kind: Kind, body: Mapping[str, Json], rename: Callable[..., s
     rename: (kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part.
     """
     value: Json = dict(body)
-    for owner_kind, shapes in kind.part_references.items():
-        for shape in shapes:
-            if shape.at[:1] == (kind.section,):
-                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename, owner_kind)))
-    for other, trails in kind.references.items():
-        for trail in trails:
-            if trail[:1] == (kind.section,):
-                value = _map(value, trail[2:], partial(_renamed, partial(rename, other)))
+    changes = [
+        (shape.at, partial(_with_parts, shape, partial(rename, owner)))
+        for owner, shapes in kind.part_references.items()
+        for shape in shapes
+    ]
+    changes += [
+        (trail, partial(_renamed, partial(rename, other)))
+        for other, trails in kind.references.items()
+        for trail in trails
+    ]
+    for (section, _, *rest), change in changes:
+        if section == kind.section:
+            value = _map(value, rest, change)
     return members(value)
 
 
