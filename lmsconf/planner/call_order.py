@@ -21,7 +21,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
-from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge, EdgeType
+from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge
 
 
 def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
@@ -31,7 +31,7 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     """
     edges: set[Edge] = set()
     own: dict[Address, str] = {}
-    left_out: Counter[EdgeType] = Counter()
+    left_out: Counter[tuple[str, str]] = Counter()
     for declaration in declared:
         kind = KINDS[declaration.address.kind]
         if kind.is_person:
@@ -43,14 +43,12 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
             if target is None or not target.is_person:
                 edges.add(edge)
             elif kind.is_relation:
-                left_out[EdgeType(kind.noun, target.plural)] += 1
+                left_out[kind.noun, target.plural] += 1
     live = {edge.on: KINDS[edge.on.kind].graph_shape if edge.on.kind in KINDS else BOX for edge in edges}
-    shapes = {**live, **own}
     return DependencyGraph(
-        nodes=tuple(sorted(shapes)),
         edges=tuple(sorted(edges)),
         declared=frozenset(own),
-        shapes=shapes,
+        shapes=dict(sorted({**live, **own}.items())),
         left_out=left_out,
     )
 

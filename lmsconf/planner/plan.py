@@ -77,19 +77,6 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     protect: tuple[tuple[str, ...], ...] = ()
 
 
-def make_plan(
-    manifests: Manifests,
-    snapshot: Snapshot,
-    policy: Policy,
-    api_spec: ApiSpec,
-    *,
-    created_at: str,
-    offline: bool = False,
-) -> Plan:
-    """Return the plan of `draft_plan` without effects on people."""
-    return draft_plan(manifests, snapshot, policy, api_spec, created_at=created_at, offline=offline).plan
-
-
 def draft_plan(
     manifests: Manifests,
     snapshot: Snapshot,
@@ -97,7 +84,7 @@ def draft_plan(
     api_spec: ApiSpec,
     *,
     created_at: str,
-    offline: bool,
+    offline: bool = False,
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
