@@ -21,7 +21,6 @@ from lmsconf.model.drift import (
     IgnoredFinding,
     IgnoreRule,
     LastEdit,
-    ManagedResource,
     ManagedShare,
 )
 from lmsconf.model.names import grouped, matches_pattern
@@ -77,7 +76,7 @@ def make_drift(
         timezone=plan.timezone,
         manifests_digest=plan.manifests_digest,
         manifests_files=plan.manifests_files,
-        managed=tuple(sorted(ManagedResource(resource.address, resource.source) for resource in declared)),
+        managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
         ignored=tuple(ignored),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),

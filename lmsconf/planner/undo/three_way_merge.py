@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, TypeGuard
@@ -56,6 +56,10 @@ class Times:
             {name: {row.id: row for row in of.snapshot.rows(row_type_of(kind))} for name, kind in KINDS.items()}
             for of in (self.before, self.live)
         )
+        self._by_name: dict[tuple[str, str], list[Any]] = {}
+        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
+            for row in self._rows_now[kind.name].values():
+                self._by_name.setdefault((kind.name, kind.normalize_name(row.name)), []).append(row)
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
         for kind in (kind for kind in KINDS.values() if not kind.is_relation):
@@ -127,13 +131,7 @@ class Times:
 
     def named(self, kind: Kind, name: str | None) -> list[Any]:
         """Return the live resources of a kind that have a name."""
-        return [row for _, row in self._by_name.get((kind.name, name), ())]
-
-    @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str | None], Sequence[tuple[Kind, Any]]]:
-        kinds = [kind for kind in KINDS.values() if not kind.is_relation]
-        rows = [(kind, row) for kind in kinds for row in self._rows_now[kind.name].values()]
-        return grouped(rows, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
+        return self._by_name.get((kind.name, name or ""), [])
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
