@@ -312,14 +312,13 @@ _MEANINGS: Final = {
 MEANINGS: Final[Mapping[str, str]] = dict(sorted(_MEANINGS.items()))
 """Code → what it means and what to do, as a sentence or two."""
 
-_SAME: Final = {"project": "manifest", "sheet": "people"}
-"""Area → the area whose checks its files go through as well."""
-
 
 def meaning_of(code: str) -> str | None:
     """Return what a code means; None for an unknown one."""
     area, slash, word = code.partition("/")
-    return MEANINGS.get(code) or MEANINGS.get(f"{_SAME.get(area, area)}{slash}{word}")
+    # Files of a project go through the checks of manifests as well, and sheets through those of people.
+    other = {"project": "manifest", "sheet": "people"}.get(area, area)
+    return MEANINGS.get(code) or MEANINGS.get(f"{other}{slash}{word}")
 
 
 CONSENT_LEAD: Final = "Correct the manifests, or allow exactly this:"

@@ -60,10 +60,6 @@ from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""
 
-Clock = Callable[[], datetime]
-Sync = Callable[[int], None]
-"""Flushes a descriptor to disk, like fsync."""
-
 
 class JournalFailed(LmsconfError):
     """An intent could not be written, so its call must not be sent."""
@@ -74,7 +70,9 @@ class JournalFailed(LmsconfError):
 class Journal(AbstractContextManager["Journal"]):
     """Records one run. A context manager; its methods are thread-safe."""
 
-    def __init__(self, path: Path, plan_digest: str, descriptor: int, clock: Clock, sync: Sync) -> None:
+    def __init__(
+        self, path: Path, plan_digest: str, descriptor: int, clock: Callable[[], datetime], sync: Callable[[int], None]
+    ) -> None:
         self.path, self.plan_digest, self._descriptor = path, plan_digest, descriptor
         self._clock, self._sync, self._turn = clock, sync, Lock()
         self._failure: OSError | None = None
@@ -92,8 +90,8 @@ class Journal(AbstractContextManager["Journal"]):
         before: Snapshot | None = None,
         pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
-        clock: Clock = lambda: datetime.now(UTC),
-        sync: Sync = os.fsync,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sync: Callable[[int], None] = os.fsync,
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
