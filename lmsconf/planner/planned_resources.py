@@ -24,6 +24,9 @@ from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.selection import Selection, additions_only
 from lmsconf.planner.undo.kept_state import undo_extent
 
+OWNED = "it is owned, and no manifest declares it"
+"""The reason of a deletion without an entry under `absent`."""
+
 
 class PlannedResource(Struct, kw_only=True):
     """One resource that changes, before it becomes a Change and calls."""
@@ -159,7 +162,7 @@ def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None
         return subject.declared.reason
     if isinstance(subject, SideEffect) or subject.reason is not None or subject.absent is not None:
         return subject.reason
-    return f"it goes with {subject.with_}" if subject.with_ else "it is owned, and no manifest declares it"
+    return f"it goes with {subject.with_}" if subject.with_ else OWNED
 
 
 def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
