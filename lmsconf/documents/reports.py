@@ -259,12 +259,11 @@ def drift_summary_json(drift: DriftReport) -> Json:
 
 def finding_json(finding: DriftFinding) -> dict[str, Json]:
     edit = finding.edit
-    values = without_keys(object_json(finding), "edit", "goes_along", "restore", "accept")
     return {
         "address": finding.address,
         "kind": finding.address.kind,
         "name": finding.address.name,
-        **values,
+        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept"),
         "candidates": [without_keys(object_json(candidate), "is_earlier_name") for candidate in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,

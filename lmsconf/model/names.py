@@ -251,8 +251,7 @@ def _is_quoted(name: str) -> bool:
     """Whether the whole name is in quotation marks, or one that a text editor has put there is left over."""
     if len(name) > 1 and name[0] in _OPENING and name[-1] in _CLOSING:
         return not any(char in name[1:-1] for char in name[0] + name[-1])
-    marks = [place for place, char in enumerate(name) if char in _PASTED]
-    return marks in ([0], [len(name) - 1])
+    return [place for place, char in enumerate(name) if char in _PASTED] in ([0], [len(name) - 1])
 
 
 def _is_hidden(char: str) -> bool:

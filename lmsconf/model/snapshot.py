@@ -90,8 +90,7 @@ class Snapshot(OfWorkspace, frozen=True, kw_only=True):
     def rows(self, row_type: type[Listed]) -> tuple[Listed, ...]:
         """Return the rows of a type; empty if they were not read."""
         # Each listing holds the rows of one type only: that of the kind that read it, or that a file is parsed with.
-        listing: Listing[Listed] = self.of(row_type.listing)
-        return listing.rows
+        return self.of(row_type.listing).rows
 
 
 def row_to_json(value: object, *, in_order: bool = False) -> Json:

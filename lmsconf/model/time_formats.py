@@ -49,7 +49,7 @@ def parse_response_time(text: str) -> datetime:
         match = ISO.fullmatch(text)
         if match is None:
             raise ValueError(f'"{text}" cannot be read as a time')
-        clock = time.fromisoformat(match["time"]) if match["time"] else time()
+        clock = time.fromisoformat(match["time"] or "00:00")
         return local_to_utc(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
         raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
