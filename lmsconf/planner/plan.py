@@ -295,7 +295,10 @@ def _selected_problems(
     planning: PlanContext, entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Yield the problems of selected resources, located at their entries, and those of the plan as a whole."""
-    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {entry.address: entry for entry in entries}
+    sought = {problem.address for problem in planning.problems if problem.source is None}
+    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {
+        entry.address: entry for entry in entries if entry.address in sought
+    }
     for problem in planning.problems:
         if problem.address is None or planning.chosen(Address.parse(problem.address)):
             entry = None if problem.source is not None else by_address.get(problem.address or "")
