@@ -43,7 +43,7 @@ from lmsconf.model.outcomes import ApplyReport, VerifyMode, undo_command
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import refuse_blocked
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.kept_state import count_destroyed, pre_image
+from lmsconf.planner.undo.kept_state import people_losing_answers, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
@@ -225,7 +225,7 @@ def _open_journal(
     )
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
-    if snapshot is not None and (number := count_destroyed(plan, snapshot)) > MOST_KEPT:
+    if snapshot is not None and (number := len([*people_losing_answers(snapshot, plan.changes)])) > MOST_KEPT:
         progress.record(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
         )

@@ -33,7 +33,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, make_plan, people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, draft_plan, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -234,7 +234,7 @@ def replan_resource(
 ) -> Plan:
     """Plan the plan's own changes of one resource again, in another dialect."""
     manifests, policy = _again(workspace, plan, address)
-    return make_plan(manifests, snapshot, policy, spec, created_at=workspace.now())
+    return draft_plan(manifests, snapshot, policy, spec, created_at=workspace.now()).plan
 
 
 def _read_again(

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from lmsconf.documents.document import change_json, to_json
 from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
-from lmsconf.model.calls import Call, CallIndex
+from lmsconf.model.calls import Call, calls_by_address
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.guards import GUARD_TABLE
 from lmsconf.model.names import escape_invisible, quote_name
@@ -45,12 +45,12 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, now))
     broken = {problem.address for problem in unplannable}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    reviewed, fresh = CallIndex(plan.calls), CallIndex(now.calls)
+    reviewed, fresh = calls_by_address(plan.calls), calls_by_address(now.calls)
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif not _same_requests(reviewed.of(wanted[address].address), fresh.of(wanted[address].address)):
+        elif not _same_requests(reviewed.get(wanted[address].address, ()), fresh.get(wanted[address].address, ())):
             # A reference resolves to another id, or the plan was edited.
             problems.append(
                 _problem(

@@ -264,7 +264,7 @@ class EventWriter:
             )
         for blocker in blockers(plan):
             reason = {"reason": blocker.message, "allow": blocker.allow, "hint": blocker.hint}
-            values = {"blocker": blocker.type.value, "name": blocker.name, **reason}
+            values = {"blocker": blocker.type, "name": blocker.name, **reason}
             self._emit("blocked", f"Apply would stop: {blocker}", values, "error")
         self._emit(
             "plan_summary",

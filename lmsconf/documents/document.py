@@ -263,8 +263,7 @@ def value_at(value: Json | Mapping[str, Json], kind: type[Value], *path: str) ->
 
 
 def change_json(change: Change) -> dict[str, Json]:
-    optional = ("replaced_by", "origin")
-    values = {key: value for key, value in object_json(change).items() if value or key not in optional}
+    values = {key: value for key, value in object_json(change).items() if value or key not in ("replaced_by", "origin")}
     return {"address": values["address"], "kind": change.address.kind, "name": change.address.name, **values}
 
 

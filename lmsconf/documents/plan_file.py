@@ -78,8 +78,12 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         )
     verify_seal(document)
     if signing_key is not None:
-        hint = "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY)."
-        verify_signature(document, signing_key, "plan file", hint)
+        verify_signature(
+            document,
+            signing_key,
+            "plan file",
+            "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY).",
+        )
     signed = {key: document[key] for key in ("hmac",) if key in document}
     return read_back(
         lambda: _plan(document),
@@ -182,12 +186,18 @@ def _plan(document: dict[str, Json]) -> Plan:
     }
     if "rehearsal" in document:
         rehearsal = value_at(document, dict[str, Json], "rehearsal")
-        calls = {"calls": json_at(rehearsal, "calls", "total"), "done": json_at(rehearsal, "calls", "done")}
-        values["rehearsal"] = {**rehearsal, **calls}
+        values["rehearsal"] = {
+            **rehearsal,
+            "calls": json_at(rehearsal, "calls", "total"),
+            "done": json_at(rehearsal, "calls", "done"),
+        }
     plan = from_json(values, Plan)
-    if document.get("partial") is not plan.partial:
-        raise ValueError("partial contradicts the selection")
-    return _with_problems_and_bodies(plan)
+    # The problems of the document are the plan's own first, then those of each change, with source locations.
+    own = len(plan.problems) - sum(len(change.problems) for change in plan.changes)
+    rest = iter(plan.problems[own:])
+    changes = tuple(replace(bare, problems=tuple(islice(rest, len(bare.problems)))) for bare in plan.changes)
+    calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
+    return replace(plan, changes=changes, problems=plan.problems[:own], calls=calls)
 
 
 def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
@@ -197,18 +207,6 @@ def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
         groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
     contents = [{**content, "counts": content} for content in value_at(effects, list[dict[str, Json]], "contents")]
     return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
-
-
-def _with_problems_and_bodies(plan: Plan) -> Plan:
-    """Return the plan as it was written.
-
-    `problems` of the document lists the plan's own first, then those of each change, with source locations.
-    """
-    own = len(plan.problems) - sum(len(change.problems) for change in plan.changes)
-    rest = iter(plan.problems[own:])
-    changes = (replace(bare, problems=tuple(islice(rest, len(bare.problems)))) for bare in plan.changes)
-    calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
-    return replace(plan, changes=tuple(changes), problems=plan.problems[:own], calls=calls)
 
 
 PAIRS = "$pairs"
@@ -249,8 +247,8 @@ def request_body_from_json(body: Json) -> object:
     """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            choice = value_at(body, str, "choice") if "choice" in body else None
-            return Ref(Address.parse(value_at(body, str, "$ref")), choice)
+            part = value_at(body, str, "choice") if "choice" in body else None
+            return Ref(Address.parse(value_at(body, str, "$ref")), part)
         if PAIRS in body:
             pairs = cast("list[list[Json]]", body[PAIRS])
             return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}

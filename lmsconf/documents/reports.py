@@ -102,11 +102,12 @@ def _sealed(report: ApplyReport, tool: Json) -> str:
 def _apply_report(document: dict[str, Json]) -> ApplyReport:
     """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
     values = {
+        **document,
         "workspace": json_at(document, "workspace", "name"),
         "url": json_at(document, "workspace", "url"),
         "plan_digest": json_at(document, "digest"),
     }
-    return from_json({**document, **values}, ApplyReport)
+    return from_json(values, ApplyReport)
 
 
 def fleet_index_text(index: FleetIndex, signing_key: bytes | None = None) -> str:
@@ -163,22 +164,19 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
     try:
         entries = value_at(document, tuple[FleetEntry, ...], "workspaces")
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
+        shard = value_at(document, FleetShard, "shard") if "shard" in document else None
+        if shard is not None and not 1 <= shard.number <= shard.of <= MOST_SHARDS:
+            raise ValueError(f"there is no shard {shorten(str(shard))}")
         return FleetIndex(
             action=value_at(document, FleetAction, "action"),
             created_at=value_at(document, str, "created_at"),
             entries=entries,
-            shard=_valid(value_at(document, FleetShard, "shard")) if "shard" in document else None,
+            shard=shard,
         )
     except ValueError as error:
         raise LmsconfError(
             f"the file is not an index of a fleet: {error}", hint="Create it again with lmsconf fleet."
         ) from error
-
-
-def _valid(shard: FleetShard) -> FleetShard:
-    if not 1 <= shard.number <= shard.of <= MOST_SHARDS:
-        raise ValueError(f"there is no shard {shorten(str(shard))}")
-    return shard
 
 
 plan_json = plan_file.dumps
@@ -198,15 +196,19 @@ def plan_gitlab(plan: Plan) -> str:
 
 def fleet_json(report: FleetReport) -> str:
     """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
-    shared: list[Json] = [
+    return render_json(
         {
-            "workspaces": list[Json](one.workspaces),
-            "one_each": one.one_each,
-            "changes": [change_json(change) for change in one.changes],
+            **index_json(report.index),
+            "shared": [
+                {
+                    "workspaces": list[Json](one.workspaces),
+                    "one_each": one.one_each,
+                    "changes": [change_json(change) for change in one.changes],
+                }
+                for one in report.shared
+            ],
         }
-        for one in report.shared
-    ]
-    return render_json({**index_json(report.index), "shared": shared})
+    )
 
 
 def drift_json(drift: DriftReport) -> str:
@@ -257,12 +259,11 @@ def drift_summary_json(drift: DriftReport) -> Json:
 
 def finding_json(finding: DriftFinding) -> dict[str, Json]:
     edit = finding.edit
-    values = without_keys(object_json(finding), "edit", "goes_along", "restore", "accept")
     return {
         "address": finding.address,
         "kind": finding.address.kind,
         "name": finding.address.name,
-        **values,
+        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept"),
         "candidates": [without_keys(object_json(candidate), "is_earlier_name") for candidate in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,
@@ -378,23 +379,27 @@ def tests_json(report: AccessTestReport) -> str:
 
 def people_json(effects: Effects) -> str:
     """Return whose access changes, and where that is not known, as a document `lmsconf.people/1`."""
-    unknown: list[Json] = [
-        {
-            "audience": None if one.audience is None else str(one.audience),
-            "contents": [name for name, _ in one.contents],
-            "reason": one.reason,
-        }
-        for one in effects.unknown
-    ]
     return render_canonical_json(
-        {"format": "lmsconf.people/1", "rows": to_json(effects.rows or ()), "unknown": unknown}
+        {
+            "format": "lmsconf.people/1",
+            "rows": to_json(effects.rows or ()),
+            "unknown": [
+                {
+                    "audience": None if one.audience is None else str(one.audience),
+                    "contents": [name for name, _ in one.contents],
+                    "reason": one.reason,
+                }
+                for one in effects.unknown
+            ],
+        }
     )
 
 
 def problems_json(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
-    severities = [problem.severity for problem in problems]
-    summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
+    summary: dict[str, Json] = {
+        f"{severity.value}s": sum(problem.severity is severity for problem in problems) for severity in Severity
+    }
     return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, "summary": summary, "problems": to_json(problems)})
 
 

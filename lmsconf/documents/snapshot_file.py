@@ -77,28 +77,24 @@ def loads(text: str) -> Snapshot:
 def snapshot_of(data: dict[str, Json]) -> Snapshot:
     """Return the snapshot in a document of that format. Raises LmsconfError if it was edited or is truncated."""
     try:
-        return _snapshot(data)
+        incomplete = value_at(data, dict[str, str], "incomplete")
+        return Snapshot(
+            workspace=value_at(data, str, "workspace", "name"),
+            url=value_at(data, str, "workspace", "url"),
+            taken_at=value_at(data, str, "taken_at"),
+            people=None if json_at(data, "people") is None else value_at(data, int, "people"),
+            redaction=value_at(data, SnapshotRedaction, "pseudonyms") if "pseudonyms" in data else None,
+            listings={
+                listing: Listing(rows=tuple(_rows(data, row_type)), incomplete=incomplete.get(listing))
+                for listing, row_type in _row_types().items()
+                if listing in data
+            },
+        )
     except (ValueError, RecursionError) as wrong:
         raise LmsconfError(
             f"the snapshot cannot be read: {wrong}",
             hint="It was edited or is truncated. Create it again with: lmsconf snapshot FILE",
         ) from wrong
-
-
-def _snapshot(data: dict[str, Json]) -> Snapshot:
-    incomplete = value_at(data, dict[str, str], "incomplete")
-    return Snapshot(
-        workspace=value_at(data, str, "workspace", "name"),
-        url=value_at(data, str, "workspace", "url"),
-        taken_at=value_at(data, str, "taken_at"),
-        people=None if json_at(data, "people") is None else value_at(data, int, "people"),
-        redaction=value_at(data, SnapshotRedaction, "pseudonyms") if "pseudonyms" in data else None,
-        listings={
-            listing: Listing(rows=tuple(_rows(data, row_type)), incomplete=incomplete.get(listing))
-            for listing, row_type in _row_types().items()
-            if listing in data
-        },
-    )
 
 
 def _rows(data: dict[str, Json], row_type: type[ListedRow]) -> Iterator[ListedRow]:

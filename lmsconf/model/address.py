@@ -15,8 +15,7 @@ RemoteId = NewType("RemoteId", str)
 
 def text_of_id(value: object) -> str | None:
     """Return an id in a response as text; None if there is none. Some services write ids as numbers."""
-    usable = isinstance(value, str | int) and not isinstance(value, bool)
-    return (str(value) or None) if usable else None
+    return (str(value) or None) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 _ESCAPED = re.compile(r"\\| ->(?= |$)")
@@ -115,8 +114,7 @@ class Address(str):
     @property
     def name(self) -> str:
         """The unescaped name."""
-        text = self.text
-        return unescape(text) if "\\" in text else text
+        return unescape(self.text)
 
 
 class Ref(NamedTuple):

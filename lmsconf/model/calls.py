@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from operator import itemgetter
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -86,21 +85,9 @@ class Call(Struct, frozen=True, kw_only=True):
     people: tuple[str, ...] = ()
 
 
-class CallIndex:
-    """The calls of a plan by the address that each is for."""
-
-    def __init__(self, calls: Sequence[Call] = ()) -> None:
-        self._of = grouped(calls, lambda call: call.address)
-        self._at = {call.id: (position, call) for position, call in enumerate(calls)}
-
-    def of(self, address: Address) -> Sequence[Call]:
-        """Return the calls for an address, in their order."""
-        return self._of.get(address, ())
-
-    def needed_by(self, address: Address) -> list[Call]:
-        """Return the calls that must be done before one for an address, in their order."""
-        needed = {need for call in self.of(address) for need in call.needs}
-        return [call for _, call in sorted((self._at[id] for id in needed if id in self._at), key=itemgetter(0))]
+def calls_by_address(calls: Sequence[Call]) -> Mapping[Address, Sequence[Call]]:
+    """Return the calls of a plan, in their order, by the address that each is for."""
+    return grouped(calls, lambda call: call.address)
 
 
 def is_creation(operation: str) -> bool:

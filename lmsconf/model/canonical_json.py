@@ -16,9 +16,8 @@ _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure
 
 def canonical_json(value: object) -> bytes:
     """Return JSON in UTF-8, keys sorted, no spaces. Raises TypeError or ValueError for values that JSON cannot hold."""
-    text = _ENCODER.encode(value)
     # A live name may contain a lone surrogate, which must not prevent a plan.
-    return text.encode("utf-8", "surrogatepass")
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
 
 def members(value: Json) -> dict[str, Json]:

@@ -136,21 +136,14 @@ class Edge(Struct, frozen=True, order=True):
     mandatory: bool = False
 
 
-class EdgeType(Struct, frozen=True):
-    """A sort of edge, by display names: noun of the kind that declares it, plural of the kind that it leads to."""
-
-    noun: str
-    plural: str
-
-
 class DependencyGraph(Struct, frozen=True, kw_only=True):
     """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
-    shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown.
+    shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown, by
+    the noun of the kind that declares them and the plural of the kind that they lead to.
     """
 
-    nodes: tuple[Address, ...]
     edges: tuple[Edge, ...]
     declared: frozenset[Address]
     shapes: Mapping[Address, str]
-    left_out: Mapping[EdgeType, int] = field(default_factory=dict)
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -86,13 +86,6 @@ class LastEdit(NamedTuple):
     at: str | None
 
 
-class ManagedResource(NamedTuple):
-    """A resource declared for this workspace, and its source location."""
-
-    address: Address
-    source: SourceLocation
-
-
 class DriftFinding(Struct, frozen=True, kw_only=True):
     """One resource that is not as declared. `declared` and `live` are in manifest form, None if it is not there.
 
@@ -164,7 +157,7 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
     problems       an error means that a resource could not be compared: it is in no list of findings
     """
 
-    managed: tuple[ManagedResource, ...]
+    managed: tuple[Address, ...]
     findings: tuple[DriftFinding, ...]
     ignored: tuple[IgnoredFinding, ...]
     coverage: tuple[ManagedShare, ...]

@@ -62,9 +62,6 @@ class AccessCounts(Struct, frozen=True, kw_only=True):
         return any(getattr(self, name) != 0 for name in self.__struct_fields__)
 
 
-NO_CHANGE = AccessCounts(gain=0, lose=0, to_mandatory=0, to_optional=0, window=0, shortened=0)
-
-
 class CauseCount(Struct, frozen=True, kw_only=True):
     """A changed resource, and how many people gain or lose a content through it."""
 
@@ -167,7 +164,7 @@ class Effects(Struct, frozen=True, kw_only=True):
     basis: Basis
     reasons: tuple[str, ...] = ()
     requests: int = 0
-    people: AccessCounts = NO_CHANGE
+    people: AccessCounts = AccessCounts(gain=0, lose=0, to_mandatory=0, to_optional=0, window=0, shortened=0)
     contents: tuple[ContentEffects, ...] = ()
     groups: tuple[GroupEffects, ...] = ()
     calibration: Calibration = Calibration()

@@ -5,10 +5,11 @@ A setting is weaker than another if it stops, keeps or asks for less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta, tzinfo
 from math import inf
-from typing import Final, Literal, cast
+from operator import gt, lt
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
+from lmsconf.model.names import did_you_mean
 from lmsconf.model.plan import SettingChange
 
 SMALL: Final = 20
@@ -167,14 +169,12 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
         guard, _, number = text.partition("=")
         unknown = number == UNKNOWN and guard in GUARDS and GUARD_TABLE[guard].unknown is not None
         if guard not in GUARDS and number:
-            from lmsconf.model.names import did_you_mean  # only for a mistake
-
-            known = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
-            raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=known)
+            hint = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
+            raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=hint)
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            form = f"{guard}=N with the number that the plan shows" if guard in GUARDS else "removals=214"
-            known = "" if guard in GUARDS else f"; guards are {', '.join(GUARDS)}"
-            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}{known}.")
+            number_shown = f"{guard}=N with the number that the plan shows"
+            form = number_shown if guard in GUARDS else f"removals=214; guards are {', '.join(GUARDS)}"
+            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}.")
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)
 
@@ -305,32 +305,6 @@ def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]
     return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
 
 
-def _is_weaker(path: str, base: Json, now: Json) -> bool:
-    match path.split("."):
-        case ["guards", "protect"] | ["leave_alone"]:
-            return _fewer(base, now)
-        case ["ownership", *_]:
-            return _fewer(now, base)
-        case ["ignore" | "allow"]:
-            return any(item not in _items(base) for item in _items(now))
-        case ["guards", "min_admins"] | ["settle"] | ["runs", "keep"]:
-            return cast(float, now) < cast(float, base)
-        case ["plans", "valid_for"] | ["max_failures"]:
-            return cast(float, now) > cast(float, base)
-        case ["fleet_guards", *_]:
-            return base is not None and (now is None or cast(float, now) > cast(float, base))
-        case ["guards", *_]:
-            return _looser(base, now)
-        case ["people", *_]:
-            return now in ("skip", True)
-        case ["lock" | "waves"]:
-            return bool(base) and not now
-    if path.startswith(PREFIX):
-        before, after = (LintLevel(str(DEFAULTS[path] if level is None else level)) for level in (base, now))
-        return after.is_weaker_than(before)
-    return path == IN_USE and _leniency(now) > _leniency(base)
-
-
 def _items(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
@@ -341,16 +315,40 @@ def _fewer(base: Json, now: Json) -> bool:
     return any(not one.startswith("!") for one in before - after) or any(one.startswith("!") for one in after - before)
 
 
-def _looser(base: Json, now: Json) -> bool:
-    """Whether a limit, or one half of it, is higher or turned off."""
-    before, after = _halves(base), _halves(now)
-    return any(new > old for new, old in zip(after, before, strict=True))
-
-
 def _halves(limit: Json) -> Iterable[float]:
+    """Return the count and the share of a limit; a half that is turned off is infinite."""
     halves = members(limit)
     return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 
 
 def _leniency(value: Json) -> int:
     return _REFUSES_LESS.index(value) if value in _REFUSES_LESS else 0
+
+
+_WEAKER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "guards.protect": _fewer,
+    "guards.min_admins": gt,
+    "guards": lambda base, now: any(new > old for old, new in zip(_halves(base), _halves(now), strict=True)),
+    "fleet_guards": lambda base, now: base is not None and (now is None or now > base),
+    "leave_alone": _fewer,
+    "ownership": lambda base, now: _fewer(now, base),
+    "ignore": lambda base, now: any(item not in _items(base) for item in _items(now)),
+    "allow": lambda base, now: any(item not in _items(base) for item in _items(now)),
+    "settle": gt,
+    "runs.keep": gt,
+    "plans.valid_for": lt,
+    "max_failures": lt,
+    "people": lambda base, now: now in ("skip", True),
+    "lock": lambda base, now: bool(base) and not now,
+    "waves": lambda base, now: bool(base) and not now,
+    IN_USE: lambda base, now: _leniency(now) > _leniency(base),
+}
+"""Path of a setting, or its first part → whether a value is weaker than that of the base."""
+
+
+def _is_weaker(path: str, base: Json, now: Json) -> bool:
+    if path.startswith(PREFIX):
+        before, after = (LintLevel(str(DEFAULTS[path] if level is None else level)) for level in (base, now))
+        return after.is_weaker_than(before)
+    judge = _WEAKER.get(path) or _WEAKER.get(path.partition(".")[0])
+    return judge is not None and judge(base, now)

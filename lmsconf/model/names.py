@@ -32,9 +32,6 @@ LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
 LONG: Final = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
-_NEAR_EMAILS = 5
-_HIGHEST = 30
-"""The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
 LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
     "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
@@ -51,11 +48,7 @@ def escape_invisible(text: str) -> str:
     r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
     if text.isascii() and text.isprintable():  # nearly every text, and much faster
         return text
-    return _ACTIVE.sub(_visible, text)
-
-
-def _visible(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
+    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def normalize_name(name: str) -> str:
@@ -66,11 +59,14 @@ def normalize_name(name: str) -> str:
 
 
 def _piles_up(name: str) -> bool:
-    """Whether a name has more combining marks in a row than any language: normalising them takes quadratic time."""
+    """Whether a name has more combining marks in a row than any language: normalising them takes quadratic time.
+
+    Unicode's Stream-Safe Text Format allows 30.
+    """
     height = 0
     for char in name:
         height = height + 1 if unicodedata.combining(char) else 0
-        if height > _HIGHEST:
+        if height > 30:
             return True
     return False
 
@@ -95,11 +91,6 @@ def confusable_skeleton(name: str) -> str:
 def is_unseen(char: str) -> bool:
     """Whether a character is invisible, and no blank."""
     return char in _UNSEEN or unicodedata.category(char) == "Cf"
-
-
-def may_be_suspicious(name: str) -> bool:
-    """Whether `suspicion` must look at a name: a quick test that most names do not pass."""
-    return not name.isascii() or name[:1] in ('"', "'", "`")
 
 
 def differing_characters(name: str, other: str) -> str:
@@ -162,7 +153,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 def did_you_mean_email(email: str, known: Iterable[str]) -> str | None:
     """Return `Did you mean "bo.ek@acme.example"?`, or None if nobody's name is similar: most share a domain."""
     person = email.rpartition("@")[0].casefold()
-    near = nearest_names(email, known, _NEAR_EMAILS)
+    near = nearest_names(email, known, 5)
     alike = [other for other in near if not person or _are_similar(person, other.rpartition("@")[0].casefold())]
     return did_you_mean(email, alike)
 
@@ -242,6 +233,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 def suspicion(name: str) -> str | None:
     """Return what is probably wrong with a name, as the rest of a sentence that begins with it; None for nothing."""
+    if name.isascii() and name[:1] not in ('"', "'", "`"):  # nearly every name
+        return None
     if _is_quoted(name):
         return f"includes quotation marks: {quote_name(name)}"
     unseen = next(filter(_is_hidden, name), None)
@@ -258,8 +251,7 @@ def _is_quoted(name: str) -> bool:
     """Whether the whole name is in quotation marks, or one that a text editor has put there is left over."""
     if len(name) > 1 and name[0] in _OPENING and name[-1] in _CLOSING:
         return not any(char in name[1:-1] for char in name[0] + name[-1])
-    marks = [place for place, char in enumerate(name) if char in _PASTED]
-    return marks in ([0], [len(name) - 1])
+    return [place for place, char in enumerate(name) if char in _PASTED] in ([0], [len(name) - 1])
 
 
 def _is_hidden(char: str) -> bool:
@@ -281,16 +273,12 @@ CONTROLS: Final = re.compile(rf"[\t\r\n{FORBIDDEN.pattern[1:]}")
 """What a text can hold only as an escape in double quotes; a block has line breaks and tabs as they are."""
 LONGEST: Final = 100_000
 """Maximum length of one text, in characters."""
-_LONGEST_KEY: Final = 500
-"""YAML does not recognize much longer keys."""
 
 
 def is_representable(value: Json) -> bool:
     """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
-    if isinstance(value, dict):
-        return all(
-            len(key) <= _LONGEST_KEY and is_representable(key) and is_representable(item) for key, item in value.items()
-        )
+    if isinstance(value, dict):  # YAML does not recognize keys that are much longer than 500 characters
+        return all(len(key) <= 500 and is_representable(key) and is_representable(item) for key, item in value.items())
     if isinstance(value, list):
         return all(map(is_representable, value))
     if not isinstance(value, str):

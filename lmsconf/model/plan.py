@@ -268,11 +268,6 @@ class RehearsedGroup(Struct, frozen=True, kw_only=True):
     reached: int | None
     basis: Basis
 
-    @property
-    def differs(self) -> bool:
-        """Whether both numbers are known and not equal."""
-        return self.predicted is not None and self.reached is not None and self.predicted != self.reached
-
 
 class RehearsalPace(Struct, frozen=True, kw_only=True):
     """How long an apply would take. requests: of the rehearsed apply, with its checks and reading back.
@@ -316,11 +311,6 @@ class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     additive: bool = False
-
-    @property
-    def partial(self) -> bool:
-        """Whether patterns leave resources out."""
-        return bool(self.only or self.excluded)
 
 
 class Plan(FromManifests, frozen=True, kw_only=True):
@@ -369,7 +359,7 @@ class Plan(FromManifests, frozen=True, kw_only=True):
     @property
     def partial(self) -> bool:
         """Whether it covers a selection of the resources only."""
-        return self.selection.partial
+        return bool(self.selection.only or self.selection.excluded)
 
     @property
     def summary(self) -> PlanSummary:

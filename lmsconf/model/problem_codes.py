@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from shlex import quote
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -313,30 +312,22 @@ _MEANINGS: Final = {
 MEANINGS: Final[Mapping[str, str]] = dict(sorted(_MEANINGS.items()))
 """Code → what it means and what to do, as a sentence or two."""
 
-_SAME: Final = {"project": "manifest", "sheet": "people"}
-"""Area → the area whose checks its files go through as well."""
-
 
 def meaning_of(code: str) -> str | None:
     """Return what a code means; None for an unknown one."""
     area, slash, word = code.partition("/")
-    return MEANINGS.get(code) or MEANINGS.get(f"{_SAME.get(area, area)}{slash}{word}")
+    # Files of a project go through the checks of manifests as well, and sheets through those of people.
+    other = {"project": "manifest", "sheet": "people"}.get(area, area)
+    return MEANINGS.get(code) or MEANINGS.get(f"{other}{slash}{word}")
 
 
 CONSENT_LEAD: Final = "Correct the manifests, or allow exactly this:"
 """What stands before the command that consents."""
 
 
-class BlockerType(StrEnum):
-    """The type of a blocker."""
+BlockerType: TypeAlias = Literal["guard", "refusal", "test", "lockout"]
 
-    GUARD = "guard"
-    REFUSAL = "refusal"
-    TEST = "test"
-    LOCKOUT = "lockout"
-
-
-_BY_AREA: Final = {"refusal": BlockerType.REFUSAL, "test": BlockerType.TEST, "lint": BlockerType.TEST}
+_BY_AREA: Final[Mapping[str, BlockerType]] = {"refusal": "refusal", "test": "test", "lint": "test"}
 """First part of a problem code → blocker type. A plan with such an error can be made and shown, but not applied.
 
 A lint at the level `error` is a test that the manifests fail.
@@ -354,7 +345,7 @@ class Blocker(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return the reason as one sentence: `Guard deletes: 2 deletions, and the limit is 1`."""
-        return f"Guard {self.name}: {self.message}" if self.type is BlockerType.GUARD else self.message
+        return f"Guard {self.name}: {self.message}" if self.type == "guard" else self.message
 
 
 def is_blocking(problem: Problem) -> bool:
@@ -414,7 +405,7 @@ def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
 
 
 def _refusal(problem: Problem) -> Blocker:
-    kind = BlockerType.LOCKOUT if problem.code == "refusal/lock-out" else _BY_AREA[problem.code.partition("/")[0]]
+    kind = "lockout" if problem.code == "refusal/lock-out" else _BY_AREA[problem.code.partition("/")[0]]
     return Blocker(type=kind, name=problem.code, message=problem.message, hint=problem.hint)
 
 
@@ -424,11 +415,12 @@ _LISTED: Final = 5
 
 def _guard(plan: Plan, guard: GuardResult) -> Blocker:
     codes = GUARD_TABLE[guard.name].listed_by if guard.name in GUARD_TABLE else ()
-    told = [one for one in plan.all_problems if one.code in codes]
-    listed = [f"{escape_invisible(one.message)}. {one.hint or ''}".rstrip() for one in told]
+    listed = [
+        f"{escape_invisible(one.message)}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes
+    ]
     more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []
     return Blocker(
-        type=BlockerType.GUARD,
+        type="guard",
         name=guard.name,
         message=guard.reason or "",
         allow=guard.allow,

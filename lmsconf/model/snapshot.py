@@ -85,16 +85,12 @@ class Snapshot(OfWorkspace, frozen=True, kw_only=True):
 
     def of(self, kind: str) -> Listing[Any]:
         """Return the listing of a kind; an empty one marked incomplete if the kind was not read."""
-        return self.listings.get(kind, _NOT_READ)
+        return self.listings.get(kind) or Listing(incomplete="it was not read")
 
     def rows(self, row_type: type[Listed]) -> tuple[Listed, ...]:
         """Return the rows of a type; empty if they were not read."""
         # Each listing holds the rows of one type only: that of the kind that read it, or that a file is parsed with.
-        listing: Listing[Listed] = self.of(row_type.listing)
-        return listing.rows
-
-
-_NOT_READ: Listing[Any] = Listing(incomplete="it was not read")
+        return self.of(row_type.listing).rows
 
 
 def row_to_json(value: object, *, in_order: bool = False) -> Json:

@@ -17,17 +17,12 @@ ISO: Final = re.compile(
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
-_TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds"}
-"""Form of a time in a request → its precision."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-_KEPT: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 
 
 def cut_time(moment: datetime, precision: str) -> datetime:
     """Return a time cut to the `minute`, the `hour` or the `day` before it, which begins at midnight UTC."""
-    return moment - (moment - _EPOCH) % _KEPT[precision]
+    return moment - (moment - _EPOCH) % timedelta(**{f"{precision}s": 1})
 
 
 def format_utc(at: datetime, timespec: str = "seconds") -> str:
@@ -54,7 +49,7 @@ def parse_response_time(text: str) -> datetime:
         match = ISO.fullmatch(text)
         if match is None:
             raise ValueError(f'"{text}" cannot be read as a time')
-        clock = time.fromisoformat(match["time"]) if match["time"] else time()
+        clock = time.fromisoformat(match["time"] or "00:00")
         return local_to_utc(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
         raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
@@ -71,12 +66,10 @@ def with_offset(text: str, zone: str) -> str:
 
     zone: its IANA name. Of an hour that occurs twice, it is in the first.
     """
-    if not is_local_time(text):
-        return text
-    try:
-        return format_utc(parse_response_time(text).replace(tzinfo=read_zone(zone)))
-    except (ValueError, OverflowError):
-        return text
+    if is_local_time(text):
+        with suppress(ValueError, OverflowError):
+            return format_utc(parse_response_time(text).replace(tzinfo=read_zone(zone)))
+    return text
 
 
 NO_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
@@ -107,8 +100,8 @@ def format_request_time(moment: datetime, form: str, zone: str = "UTC") -> str |
     """
     if form == "iso-local":
         return moment.astimezone(read_zone(zone)).replace(tzinfo=None).isoformat(timespec="seconds")
-    if form in _TIMESPECS:
-        return format_utc(moment, _TIMESPECS[form])
+    if form in ("iso", "iso-ms"):
+        return format_utc(moment, "milliseconds" if form == "iso-ms" else "seconds")
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 
@@ -142,11 +135,9 @@ def local_to_utc(day: date, clock: time, offset: str) -> datetime:
 def date_in_other_order(text: str) -> date | None:
     """Parse a date in another order of its parts; None if it is ambiguous or invalid."""
     first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
-    try:
+    with suppress(ValueError):
         if first:
             return date(int(first[1]), int(first[2]), int(first[3]))
         if last and (last[2] == "." or int(last[1]) > 12 or last[1] == last[3]):
             return date(int(last[4]), int(last[3]), int(last[1]))
-    except ValueError:
-        return None
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -21,7 +21,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
-from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge, EdgeType
+from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge
 
 
 def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
@@ -31,7 +31,7 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     """
     edges: set[Edge] = set()
     own: dict[Address, str] = {}
-    left_out: Counter[EdgeType] = Counter()
+    left_out: Counter[tuple[str, str]] = Counter()
     for declaration in declared:
         kind = KINDS[declaration.address.kind]
         if kind.is_person:
@@ -43,14 +43,12 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
             if target is None or not target.is_person:
                 edges.add(edge)
             elif kind.is_relation:
-                left_out[EdgeType(kind.noun, target.plural)] += 1
+                left_out[kind.noun, target.plural] += 1
     live = {edge.on: KINDS[edge.on.kind].graph_shape if edge.on.kind in KINDS else BOX for edge in edges}
-    shapes = {**live, **own}
     return DependencyGraph(
-        nodes=tuple(sorted(shapes)),
         edges=tuple(sorted(edges)),
         declared=frozenset(own),
-        shapes=shapes,
+        shapes=dict(sorted({**live, **own}.items())),
         left_out=left_out,
     )
 
@@ -116,12 +114,16 @@ def order_calls(planning: PlanContext, work: Sequence[tuple[Address, Sequence[St
         except CycleError as error:
             cycle = sorted(set[int](error.args[1]))
             if not _break_cycle(planning, owners, steps, cycle):
-                _report_cycle(planning, [owners[position] for position in cycle])
+                names = ", ".join(dict.fromkeys(str(owners[position]) for position in cycle))
+                planning.problem(
+                    "plan/circle",
+                    f"the calls of {names} depend on each other in a cycle",
+                    hint="Make the change in two steps: apply the first half of it, then the second.",
+                )
                 return ()
-    names = {position: f"c{number}" for number, position in enumerate(sequence, 1)}
-    numbers = {position: number for number, position in enumerate(sequence)}
-    waits = {at: [names[one] for one in sorted(before[at], key=numbers.__getitem__)] for at in sequence}
-    return tuple(_call(planning, names[at], owners[at], steps[at], waits[at]) for at in sequence)
+    numbers = {position: number for number, position in enumerate(sequence, 1)}
+    waits = {at: sorted(numbers[one] for one in before[at]) for at in sequence}
+    return tuple(_call(planning, numbers[at], owners[at], steps[at], waits[at]) for at in sequence)
 
 
 def _phase(step: Step, before: set[int]) -> int:
@@ -136,45 +138,37 @@ def _break_cycle(planning: PlanContext, owners: Sequence[Address], steps: list[S
 
     Return False if it has neither.
     """
-    cut = False
-    for position in cycle:
-        if any(steps[other].releases & steps[position].follows for other in cycle):
-            steps[position], cut = replace(steps[position], follows=frozenset()), True
-    if cut:
-        return True
-    for position in cycle:
-        avoided = steps[position].avoids
-        users = {owners[other] for other in cycle if steps[other].releases & avoided}
-        if users:
-            steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
-            _warn_of_refusal(planning, owners[position], users)
-            cut = True
-    return cut
+    released = frozenset().union(*(steps[position].releases for position in cycle))
+    following = [position for position in cycle if steps[position].follows & released]
+    for position in following:
+        steps[position] = replace(steps[position], follows=frozenset())
+    avoiding = [] if following else [position for position in cycle if steps[position].avoids & released]
+    for position in avoiding:
+        users = {str(owners[other]) for other in cycle if steps[other].releases & steps[position].avoids}
+        steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
+        planning.problem(
+            "refusal/in-use",
+            f"{owners[position]}: may be refused, because it is changed while it is in use; it is named by "
+            f"{', '.join(sorted(users))}, and nobody loses access before the new assignments exist",
+            hint="Allow `refusals` to try it before all other calls. Or make the change in two steps: remove what is "
+            "deleted, apply, add it again, and apply again.",
+            address=owners[position],
+            severity=Severity.WARNING,
+        )
+    return bool(following or avoiding)
 
 
-def _warn_of_refusal(planning: PlanContext, owner: Address, users: Collection[Address]) -> None:
-    planning.problem(
-        "refusal/in-use",
-        f"{owner}: may be refused, because it is changed while it is in use; it is named by "
-        f"{', '.join(sorted(map(str, users)))}, and nobody loses access before the new assignments exist",
-        hint="Allow `refusals` to try it before all other calls. Or make the change in two steps: remove what is "
-        "deleted, apply, add it again, and apply again.",
-        address=owner,
-        severity=Severity.WARNING,
-    )
-
-
-def _call(planning: PlanContext, name: str, address: Address, step: Step, before: list[str]) -> Call:
+def _call(planning: PlanContext, number: int, address: Address, step: Step, before: Sequence[int]) -> Call:
     method, path = request_target(planning.api_spec, step.operation, step.path)
     return Call(
-        id=name,
+        id=f"c{number}",
         address=address,
         operation=step.operation,
         method=method,
         path=path,
         query=step.query,
         body=step.body,
-        needs=tuple(before),
+        needs=tuple(f"c{other}" for other in before),
         may_be_refused=step.may_be_refused,
         people=step.people,
     )
@@ -194,9 +188,3 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
                     hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
                     address=owner,
                 )
-
-
-def _report_cycle(planning: PlanContext, members: Sequence[Address]) -> None:
-    names = ", ".join(dict.fromkeys(str(address) for address in members))
-    hint = "Make the change in two steps: apply the first half of it, then the second."
-    planning.problem("plan/circle", f"the calls of {names} depend on each other in a cycle", hint=hint)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, SMART_GROUP, USER, Kind
+from lmsconf.kinds.shared.kind_names import SMART_GROUP, Kind
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
 from lmsconf.kinds.user.types import revoked_rights
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import members
 from lmsconf.model.effects import count_people
 from lmsconf.model.guards import (
     GUARD_TABLE,
@@ -28,6 +28,7 @@ from lmsconf.model.guards import (
     Consent,
     GuardLimit,
     GuardLimits,
+    limit_to_json,
     stricter_limit,
 )
 from lmsconf.model.names import matches_patterns
@@ -47,52 +48,45 @@ def evaluate_guards(
     given, states = list(consents), []
     for name in GUARDS:
         counted = [measure for measure in measures if measure.guard == name]
-        own = guards.limits[name]
-        limit, under = own, ""
-        if beside is not None and _stops(name, own, counted) is None:
-            limit, under = beside[1].limits[name] or own, beside[0]
-            if _stops(name, limit, counted) is None:
-                limit, under = stricter_limit(own, beside[1].limits[name]), ""
+        limit = guards.limits[name]
+        reason = _reason(name, limit, counted)
+        if beside is not None and reason is None:
+            own, limit = limit, beside[1].limits[name]
+            reason = _reason(name, limit, counted)
+            if reason is None:
+                limit = stricter_limit(own, limit)
+            else:
+                reason = f"{reason} {beside[0]}"
         if limit is not None:
-            states.append(_judge(name, limit, counted, given, under))
+            total = total_taken(name, counted)
+            consent = next((one for one in given if reason and one.guard == name and one.number == total), None)
+            states.append(
+                GuardResult(
+                    name=name,
+                    limit=members(limit_to_json(limit)),
+                    total=total,
+                    tripped=reason is not None and consent is None,
+                    allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
+                    reason=reason,
+                    allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
+                )
+            )
     return tuple(states)
 
 
-def _stops(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
-    return None if limit is None else _reason(name, limit, total_taken(name, measures), measures)
-
-
-def _judge(
-    name: str, limit: GuardLimit, measures: Sequence[GuardCount], consents: Sequence[Consent], under: str
-) -> GuardResult:
+def _reason(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
+    """Return why the guard trips, as text; None if it does not, or is off."""
+    if limit is None:
+        return None
     counted = total_taken(name, measures)
-    reason = _stops(name, limit, measures)
-    consent = next((one for one in consents if one.guard == name and one.number == counted), None)
-    shown: dict[str, Json] = {"count": limit.count}
-    if limit.share is not None:
-        shown["share"] = limit.share
-    return GuardResult(
-        name=name,
-        limit=shown,
-        total=counted,
-        tripped=reason is not None and consent is None,
-        allow=f"{name}={UNKNOWN if counted is None else counted}" if reason else None,
-        reason=f"{reason} {under}" if reason and under else reason,
-        allowed_by=None if consent is None or reason is None else consent.reason or str(consent.source or "--allow"),
-    )
-
-
-def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequence[GuardCount]) -> str | None:
-    """Return why the guard trips, as text; None if it does not."""
     if counted is None:
         return f"{GUARD_TABLE[name].unknown}, and the limit is {_shown(limit)}" if _shown(limit) else None
     if limit.count is not None and counted > limit.count:
         return f"{counted_words(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
-        if limit.share is None or measure.taken is None or measure.size < SMALL:
-            continue
-        if measure.taken / measure.size > limit.share:
-            return f"{_share(name, measure.taken, measure)}, and the limit is {limit.share * 100:g}%"
+        judged = None if measure.size < SMALL else measure.taken
+        if limit.share is not None and judged is not None and judged / measure.size > limit.share:
+            return f"{_share(name, judged, measure)}, and the limit is {limit.share * 100:g}%"
     return None
 
 
@@ -151,8 +145,7 @@ def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[s
     """
     for change in changes if lists else ():
         kind = KINDS[change.address.kind]
-        names = [field.before for field in change.fields if field.path == kind.name_key]
-        earlier = [Address.of(kind.name, str(name)) for name in names]
+        earlier = [Address.of(kind.name, str(one.before)) for one in change.fields if one.path == kind.name_key]
         if not any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists):
             continue
         harm = _harm(kind, change)
@@ -183,33 +176,22 @@ def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Seque
 
 
 def _harm(kind: Kind, change: Change) -> str | None:
+    """Return what a change takes from a protected resource; None for nothing. A creation changes no field."""
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
-    if change.action is Action.UPDATE:
-        if any(field.path == kind.name_key for field in change.fields):
-            return "rename it"
-        renamed = next((field for field in change.fields if field.path.startswith(f"{kind.parts_key}.")), None)
-        if renamed is not None:
-            return f"rename its choice {renamed.before}"
-        if lost := list(dict.fromkeys(_lost_rights(change))):
-            return f"revoke {' and '.join(lost)}"
-        taken = next((field for field in change.fields if field.removed), None)
-        if taken is not None:
-            return f"remove {len(taken.removed)} of its {taken.path}"
-        if change.address.kind == SMART_GROUP and any(field.path == "conditions" for field in change.fields):
-            return "add a condition to it, which only takes people out"
-    return None
-
-
-def _lost_rights(change: Change) -> Iterator[str]:
-    """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
-    if change.address.kind == USER:
-        return revoked_rights(change)
-    return lost_access(change) if change.address.kind == CONTENT_TARGET else iter(())
-
-
-_Taken: TypeAlias = tuple[str, str, str, bool]
-"""The kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived."""
+    fields = {field.path: field for field in change.fields}
+    if kind.name_key in fields:
+        return "rename it"
+    renamed = next((field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")), None)
+    if renamed is not None:
+        return f"rename its choice {renamed.before}"
+    if lost := list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change))):
+        return f"revoke {' and '.join(lost)}"
+    taken = next((field for field in fields.values() if field.removed), None)
+    if taken is not None:
+        return f"remove {len(taken.removed)} of its {taken.path}"
+    adds_condition = kind.name == SMART_GROUP and "conditions" in fields
+    return "add a condition to it, which only takes people out" if adds_condition else None
 
 
 def count_for_guards(
@@ -217,7 +199,7 @@ def count_for_guards(
     results: Mapping[str, MatchResult[Any, Any]],
     calls: Sequence[Call],
     counted: Sequence[GuardCount],
-    likely: Sequence[Address],
+    likely: Sequence[str],
 ) -> tuple[GuardCount, ...]:
     """Return everything that the guards count in a plan.
 
@@ -225,7 +207,7 @@ def count_for_guards(
     is taken from them adds to the totals.
     results: match result by kind. counted: measures that the kinds took. likely: the resource of each likely rename.
     """
-    risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
+    risky = dict.fromkeys(str(call.address) for call in calls if call.may_be_refused)
     updated = [
         (change.address.kind, "", "updates", sides.is_archived)
         for change, sides in changes
@@ -246,15 +228,20 @@ def count_for_guards(
         *_of_all(deleted, results),
         *(one for change, sides in changes for one in _removed(change, sides)),
         *_of_all(lost, results),
-        *(GuardCount(guard="recreates", of=str(address), taken=1, size=0) for address in likely),
+        *(GuardCount(guard="recreates", of=address, taken=1, size=0) for address in likely),
         *(GuardCount(guard="refusals", of=address, taken=1, size=0) for address in risky),
         *counted,
         *_of_all(updated, results),
     )
 
 
-def _of_all(taken: Sequence[_Taken], results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[GuardCount]:
-    """Yield, by kind, key and guard, how many resources lose something, of all live ones."""
+def _of_all(
+    taken: Sequence[tuple[str, str, str, bool]], results: Mapping[str, MatchResult[Any, Any]]
+) -> Iterator[GuardCount]:
+    """Yield, by kind, key and guard, how many resources lose something, of all live ones.
+
+    taken: the kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived.
+    """
     everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
     archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
     for (kind, key, guard), number in sorted(everything.items()):
@@ -270,8 +257,7 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
             yield from _measures("removals", f"{change.address} {key}", size + archived, archived, size)
     for field in change.fields:
         if field.removed:
-            left = sides.archived.get(field.path)
-            archived = sum(item in left for item in field.removed) if left else 0
+            archived = len(sides.archived.get(field.path, frozenset()).intersection(map(str, field.removed)))
             size = sides.sizes.get(field.path, 0)
             yield from _measures("removals", f"{change.address} {field.path}", len(field.removed), archived, size)
 

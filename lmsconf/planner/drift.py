@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -21,7 +21,6 @@ from lmsconf.model.drift import (
     IgnoredFinding,
     IgnoreRule,
     LastEdit,
-    ManagedResource,
     ManagedShare,
 )
 from lmsconf.model.names import grouped, matches_pattern
@@ -63,14 +62,12 @@ def make_drift(
     active = [rule for rule in ignores if rule.is_active(today)]
     counted, ignored = _split_ignored(findings, active)
     applied = inputs.applied
-    unplannable = (
-        [unplannable_base(applied.name, "every difference counts as drift")]
-        if applied is not None and applied.changes is None
-        else []
-    )
-    unmatched = (
-        () if inputs.broken else _unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged])
-    )
+    problems = [*inputs.broken, *_comparing(plan)]
+    if applied is not None and applied.changes is None:
+        problems.append(unplannable_base(applied.name, "every difference counts as drift"))
+    problems.extend(warn_of_expired_ignores(ignores, today))
+    if not inputs.broken:
+        problems.extend(_unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged]))
     return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
@@ -79,20 +76,14 @@ def make_drift(
         timezone=plan.timezone,
         manifests_digest=plan.manifests_digest,
         manifests_files=plan.manifests_files,
-        managed=tuple(sorted(ManagedResource(resource.address, resource.source) for resource in declared)),
+        managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
         ignored=tuple(ignored),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
-        problems=(
-            *inputs.broken,
-            *_comparing(plan),
-            *unplannable,
-            *warn_of_expired_ignores(ignores, today),
-            *unmatched,
-        ),
+        problems=tuple(problems),
         base=None if applied is None else applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
@@ -142,26 +133,36 @@ def _split_ignored(
     findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
 ) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""
-    ordered = sorted(findings, key=lambda one: (one.address, one.id or ""))
-    rules = [[rule for rule in ignores if matches_pattern(str(one.address), rule.pattern)] for one in ordered]
-    pairs = list(zip(ordered, rules, strict=True))
-    ignored = [IgnoredFinding(finding=finding, entry=matching[0]) for finding, matching in pairs if matching]
-    return [finding for finding, matching in pairs if not matching], ignored
+    counted, ignored = [], []
+    for one in sorted(findings, key=lambda one: (one.address, one.id or "")):
+        matching = [rule for rule in ignores if matches_pattern(str(one.address), rule.pattern)]
+        if matching:
+            ignored.append(IgnoredFinding(finding=one, entry=matching[0]))
+        else:
+            counted.append(one)
+    return counted, ignored
 
 
 def unplannable_base(name: str, effect: str) -> Problem:
     """Return the warning that the manifests of a base cannot be planned. effect: what follows from that."""
-    message = f"the manifests of {name} cannot be planned, so {effect}"
-    hint = "To see the errors, check them out and run `lmsconf plan`."
-    return Problem(code="base/not-planned", message=message, severity=Severity.WARNING, hint=hint)
+    return Problem(
+        code="base/not-planned",
+        message=f"the manifests of {name} cannot be planned, so {effect}",
+        severity=Severity.WARNING,
+        hint="To see the errors, check them out and run `lmsconf plan`.",
+    )
 
 
 def _coverage(
     plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]], lost: AbstractSet[str | None]
 ) -> Iterator[ManagedShare]:
-    """Yield the numbers of managed and live resources of each kind."""
+    """Yield the numbers of managed and live resources of each kind that is declared, changed or unmanaged.
+
+    Undeclared people do not count as unmanaged.
+    """
     ignored = {group.kind: group.left_alone for group in plan.unmanaged}
-    for kind in _kinds(plan, declared):
+    named = {one.address.kind for one in declared} | {change.address.kind for change in plan.changes}
+    for kind in sorted(named | ignored.keys()):
         listing = snapshot.of(kind)
         managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
@@ -174,12 +175,6 @@ def _coverage(
             left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,
         )
-
-
-def _kinds(plan: Plan, declared: Sequence[DesiredResource[Any]]) -> list[str]:
-    """Return the kinds that are declared, changed or unmanaged. Undeclared people do not count as unmanaged."""
-    named = [resource.address.kind for resource in declared]
-    return sorted({*named, *(change.address.kind for change in plan.changes), *(one.kind for one in plan.unmanaged)})
 
 
 TAKE_OVER: Final = "export --into"
@@ -243,21 +238,18 @@ def doubtful_addresses(
     return doubtful
 
 
-BaseChanges: TypeAlias = "Callable[[Change], Sequence[Change] | None]"
-"""Return the changes that the base manifests would make to the same live resource; None if that is not known."""
+def changes_of_base(applied: AppliedBase | None) -> Callable[[Change], Sequence[Change] | None]:
+    """Index the changes of the base manifests by address and by live resource, whatever its name.
 
-
-def changes_of_base(applied: AppliedBase | None) -> BaseChanges:
-    """Index the changes of the base manifests by address and by live resource, whatever its name."""
+    The function returns those to the same live resource; None if that is not known.
+    """
     if applied is None or applied.changes is None:
         return lambda change: None
-    lost = applied.lost
     by_address = grouped(applied.changes, lambda one: one.address)
-    live = [one for one in applied.changes if one.id is not None]
-    by_id = grouped(live, lambda one: (one.address.kind, one.id))
+    by_id = grouped((one for one in applied.changes if one.id is not None), lambda one: (one.address.kind, one.id))
 
     def find(change: Change) -> Sequence[Change] | None:
-        if str(change.address) in lost:
+        if str(change.address) in applied.lost:
             return None
         return [*by_address.get(change.address, ()), *by_id.get((change.address.kind, change.id), ())]
 
@@ -273,8 +265,7 @@ def to_finding(
 ) -> DriftFinding:
     """Return a planned change as a finding. before: those of the base to the same resource; None: not known."""
     state = _STATES[change.action]
-    renamed = inputs.renamed.get(change.address)
-    candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
+    renamed, goes_along = inputs.renamed.get(change.address), change.goes_with is not None
     if renamed or (rename and rename.alike):
         state = DriftState.RENAMED
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
@@ -283,11 +274,11 @@ def to_finding(
     keys = before and all(each.fields for each in before)
     unapplied = tuple(field_change.path for field_change in change.fields if keys and field_change.path not in known)
     owned = state is DriftState.UNDECLARED and change.source is None
-    # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
-    goes_along = change.goes_with is not None
-    # An entry about another resource says so: there is no entry of its own that could hold the live state.
-    implied = change.reason is not None and change.source is not None
-    pattern = shell_quoted(change.address)
+    # What is deleted along with its group is kept by keeping the group. An entry about another resource says so: there
+    # is no entry of its own that could hold the live state.
+    has_no_entry = goes_along or (change.reason is not None and change.source is not None)
+    is_pending = cause is DriftCause.NOT_APPLIED or bool(unapplied)
+    accept = TAKE_OVER if owned else f"drift --accept {shell_quoted(change.address)}"
     return DriftFinding(
         address=change.address,
         state=state,
@@ -303,28 +294,21 @@ def to_finding(
         ),
         reason=change.reason,
         goes_along=goes_along,
-        candidates=candidates,
+        candidates=(renamed,) if renamed else (rename.alike or rename.close) if rename else (),
         edit=None if change.id is None else inputs.edits.get(change.address.kind, {}).get(change.id),
         cause=cause,
         unapplied=unapplied,
-        restore=None if change.address in doubtful else _restore(inputs, pattern, doubtful, owned=owned),
+        restore=None if change.address in doubtful else _restore(change.address, inputs, doubtful, owned=owned),
         accept=None
-        if implied or unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
-        else _accept(inputs.command, pattern, owned=owned, goes_along=goes_along),
+        if has_no_entry or is_pending or (state is DriftState.RENAMED and renamed is None)
+        else f"{inputs.command} {accept}",
     )
 
 
-def _restore(inputs: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
+def _restore(address: Address, inputs: DriftInputs, doubtful: AbstractSet[Address], *, owned: bool) -> str:
     """Return the command that restores the declared state."""
     # Deletions by ownership are not planned under `--only`: they take an apply of everything but `doubtful`.
     if not owned:
-        return f"{inputs.command} apply --only {pattern}"
+        return f"{inputs.command} apply --only {shell_quoted(address)}"
     known = sorted(address for address in doubtful if address in inputs.needs)
     return " ".join([f"{inputs.command} apply", *(f"--except {shell_quoted(one)}" for one in known)])
-
-
-def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
-    """Return the command that writes the live state into the manifests; None if there is none."""
-    if goes_along:
-        return None
-    return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
@@ -30,7 +30,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
-from lmsconf.model.names import may_be_suspicious
+from lmsconf.model.names import suspicion
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.people_sets import AudienceSize
@@ -67,26 +67,23 @@ def lint_managers(
 ) -> Iterator[Problem]:
     """Yield a finding for a group whose declared managers leave it without an active one. row: None for a new group."""
     people: PeopleList | None = declared.spec.managers
-    live = frozenset[RemoteId]() if row is None else row.managers
-    managers = None if people is None else _managers(context, people, live)
-    if managers is None or managers - archived_people(context):
-        return
-    yield lint_problem(
-        "lint/no-active-manager",
-        "all its managers are archived" if managers else "nobody manages it",
-        source=declared.places.at("managers"),
-        address=declared.address,
-    )
+    managers = None if people is None else _managers(context, people, row)
+    if managers is not None and not managers - archived_people(context):
+        yield lint_problem(
+            "lint/no-active-manager",
+            "all its managers are archived" if managers else "nobody manages it",
+            source=declared.places.at("managers"),
+            address=declared.address,
+        )
 
 
-def _managers(context: LintContext, people: PeopleList, live: frozenset[RemoteId] | None) -> frozenset[str] | None:
+def _managers(context: LintContext, people: PeopleList, row: GroupRow | SmartGroupRow | None) -> frozenset[str] | None:
     """Return the managers after the plan; None if they are not known."""
     if people.whole:
         return people.include
-    if context.plan is None or live is None:
-        return None
-    emails = people_directory(context.plan.planning).emails
-    if not live <= emails.keys():
+    live = frozenset[RemoteId]() if row is None else row.managers
+    emails = {} if context.plan is None else people_directory(context.plan.planning).emails
+    if context.plan is None or live is None or not live <= emails.keys():
         return None
     return (frozenset(emails[id] for id in live) | people.include) - people.exclude
 
@@ -103,10 +100,8 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
     if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None or _has_room(plan):
         return
     used = _fields_in_conditions(plan)
-    if used is None:
-        return
     for declared in context.of(CUSTOM_FIELD):
-        if declared.address.name not in used:
+        if used is not None and declared.address.name not in used:
             yield lint_problem(
                 "lint/unused-field",
                 f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
@@ -137,12 +132,10 @@ def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
         return None
     deleted = _deleted(plan, matched)
     fields = {condition.field for match in matched.matches for condition in match.declared.spec.conditions or ()}
-    for row in listing.rows:
-        if row.id in deleted:
-            continue
-        if row.conditions is None:
+    for conditions in (row.conditions for row in listing.rows if row.id not in deleted):
+        if conditions is None:
             return None
-        fields |= {planning.registry.name(CUSTOM_FIELD, condition.field) or "" for condition in row.conditions}
+        fields |= {planning.registry.name(CUSTOM_FIELD, condition.field) or "" for condition in conditions}
     return frozenset(fields)
 
 
@@ -153,9 +146,8 @@ def lint_groups(context: LintContext) -> Iterator[Problem]:
     for declared in context.of(GROUP):
         yield from lint_managers(context, declared, rows.get(declared.address))
         members = declared.spec.members
-        if members is None or not members.whole or len(members.include) < FEWEST_MEMBERS:
-            continue
-        yield from _duplicate(declared, by_members.setdefault(members.include, declared), "members")
+        if members is not None and members.whole and len(members.include) >= FEWEST_MEMBERS:
+            yield from _duplicate(declared, by_members.setdefault(members.include, declared), "members")
 
 
 def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key: str) -> Iterator[Problem]:
@@ -176,29 +168,19 @@ def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
     return {match.address: match.row for match in matches}
 
 
-_FEWEST: Final = 2
-"""In a workspace of one person every smart group has nobody or everybody."""
-
-
 def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared smart groups."""
-    types, rows = _known_field_types(context), _live_rows(context, SMART_GROUP)
+    named = {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
+    types = named if context.plan is None else context.plan.planning.field_types
+    rows = _live_rows(context, SMART_GROUP)
     by_conditions: dict[tuple[DeclaredCondition, ...], DesiredResource[SmartGroupSpec]] = {}
     for declared in context.of(SMART_GROUP):
         row = rows.get(declared.address)
         yield from lint_managers(context, declared, row)
-        if declared.spec.conditions is None:
-            continue
-        yield from list(_impossible(declared, row, types)) or _size(context, declared)
-        conditions = sorted_conditions(declared.spec.conditions)
-        yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
-
-
-def _known_field_types(context: LintContext) -> Mapping[str, str]:
-    """Return the type of each field by name, as far as it is known."""
-    if context.plan is not None:
-        return context.plan.planning.field_types
-    return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
+        if declared.spec.conditions is not None:
+            yield from list(_impossible(declared, row, types)) or _size(context, declared)
+            conditions = sorted_conditions(declared.spec.conditions)
+            yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
 
 
 def _impossible(
@@ -213,8 +195,8 @@ def _impossible(
         asks = condition.choices and condition.system_condition in MATCHED_BY_CHOICE
         if not asks or types.get(condition.field) != "CHOICE":
             continue
-        before = common.get(condition.field)
-        common[condition.field] = condition.choices if before is None else before & condition.choices
+        before = common.get(condition.field, condition.choices)
+        common[condition.field] = before & condition.choices
         if before and not common[condition.field]:
             yield lint_problem(
                 "lint/impossible-conditions",
@@ -228,15 +210,12 @@ def _impossible(
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
     """Yield a finding for a smart group without members, or with everybody."""
     size = context.sizes.get(declared.address)
-    if size is None or size.everybody < _FEWEST:
-        return
-    if size.people == 0:
+    # In a workspace of one person every smart group has nobody or everybody.
+    if size is not None and size.everybody > 1 and size.people in (0, size.everybody):
         code, message = "lint/matches-nobody", "no active person meets its conditions"
-    elif size.people == size.everybody:
-        code, message = "lint/matches-everybody", f"all {size.people:,} active people meet its conditions"
-    else:
-        return
-    yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
+        if size.people:
+            code, message = "lint/matches-everybody", f"all {size.people:,} active people meet its conditions"
+        yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
 
 
 _Assignment: TypeAlias = DesiredResource[AssignmentSpec]
@@ -280,8 +259,11 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
         audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
         for declared in assignments:
             own = declared.spec.audience
-            others = (one for one in audiences if one.spec.audience != own)
-            around = (one for one in others if _contains(one.spec.audience, own, groups, conditions))
+            around = [
+                one
+                for one in audiences
+                if one.spec.audience != own and _contains(one.spec.audience, own, groups, conditions)
+            ]
             yield from _overruled(declared, around)
 
 
@@ -333,33 +315,23 @@ def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator
 
 def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
     """Return what an assignment to a larger audience overrules; None for nothing."""
-    overlap = _begins_by(narrow, wide.visible_until) and _begins_by(wide, narrow.visible_until)
-    if wide.mandatory and not narrow.mandatory and overlap:
+    (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
+    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
         return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
-    same = (narrow.visible_from, narrow.visible_until) == (wide.visible_from, wide.visible_until)
-    if wide.mandatory == narrow.mandatory and not same and _lies_within(narrow, wide):
+    is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
+    if wide.mandatory == narrow.mandatory and is_longer:
         return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
     return None
 
 
-def _begins_by(spec: AssignmentSpec, moment: datetime | None) -> bool:
-    return moment is None or spec.visible_from is None or spec.visible_from <= moment
-
-
-def _lies_within(narrow: AssignmentSpec, wide: AssignmentSpec) -> bool:
-    begins = wide.visible_from is None or (narrow.visible_from is not None and narrow.visible_from >= wide.visible_from)
-    ends = wide.visible_until is None or (
-        narrow.visible_until is not None and narrow.visible_until <= wide.visible_until
-    )
-    return begins and ends
+def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
+    """Return when a window opens and closes; an open side is the first or the last time that there is."""
+    always = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    return spec.visible_from or always[0], spec.visible_until or always[1]
 
 
 def lint_name(address: Address, name: str, source: SourceLocation, subject: str) -> Iterator[Problem]:
     """Yield a finding about a name that probably holds characters that nobody meant to write. subject: whose name."""
-    if not may_be_suspicious(name):
-        return
-    from lmsconf.model.names import suspicion  # most names are plain
-
     wrong = suspicion(name)
     if wrong is not None:
         yield lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=address)
@@ -369,8 +341,7 @@ def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
     context = LintContext(manifests=manifests.in_workspace(policy.workspace), now=now, timezone=policy.timezone)
-    findings = _run(context, policy.lints)
-    return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
+    return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
 def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
@@ -388,8 +359,8 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
 
 
-def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
+def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> Iterator[Problem]:
     named = (one for kind in KINDS.values() if is_named(kind) for one in context.of(kind.name))
     names = (lint_name(one.address, one.address.name, one.source, "its name") for one in named)
     lints = (_suspicious_choices, _unused_fields, lint_groups, lint_smart_groups, lint_assignments)
-    return list(apply_levels(chain(*(lint(context) for lint in lints), *names), levels))
+    return apply_levels(chain(*(lint(context) for lint in lints), *names), levels)

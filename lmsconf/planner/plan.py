@@ -26,7 +26,7 @@ from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallIndex, is_creation
+from lmsconf.model.calls import Call, calls_by_address, is_creation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.guards import Policy
@@ -50,7 +50,6 @@ from lmsconf.planner.planned_resources import (
     find_left_alone,
     find_left_alone_renames,
     planned_resources,
-    report_excluded_cascades,
     report_unrenamed_references,
     to_change,
 )
@@ -78,19 +77,6 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     protect: tuple[tuple[str, ...], ...] = ()
 
 
-def make_plan(
-    manifests: Manifests,
-    snapshot: Snapshot,
-    policy: Policy,
-    api_spec: ApiSpec,
-    *,
-    created_at: str,
-    offline: bool = False,
-) -> Plan:
-    """Return the plan of `draft_plan` without effects on people."""
-    return draft_plan(manifests, snapshot, policy, api_spec, created_at=created_at, offline=offline).plan
-
-
 def draft_plan(
     manifests: Manifests,
     snapshot: Snapshot,
@@ -98,7 +84,7 @@ def draft_plan(
     api_spec: ApiSpec,
     *,
     created_at: str,
-    offline: bool,
+    offline: bool = False,
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
@@ -114,20 +100,14 @@ def draft_plan(
         item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     report_hidden_answers(planning, arranged)
-    # Those of selected resources and of the plan as a whole.
-    selected = [
-        problem
-        for problem in planning.problems
-        if problem.address is None or planning.chosen(Address.parse(problem.address))
-    ]
-    problems = [*manifests.problems, *_with_source(selected, [*entries.declared, *entries.absent])]
+    problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     # Problems found from here on stay in the plan.
     changes = with_undo_limits(snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames, rename_problems = possible_renames(planning, sides, results)
-    likely = [Address.parse(problem.address or "") for problem in rename_problems if problem.code == POSSIBLE]
+    likely = [problem.address or "" for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
     problems.extend([*rename_problems, *find_protected_changes(changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
@@ -178,11 +158,13 @@ def _check_declarations(
 ) -> None:
     """Report what `--only`, `--except`, `until` and `leave_alone` do not allow, and references to a name left out."""
     policy = planning.policy
-    if not policy.verifying:
-        planning.problems.extend(selection.problems())
-    planning.problems.extend(find_expired_absent(entries.absent, policy))
-    planning.problems.extend(find_left_alone([*entries.declared, *entries.absent], policy))
-    planning.problems.extend(find_left_alone_renames(results.values(), policy))
+    found = [
+        *(() if policy.verifying else selection.problems()),
+        *find_expired_absent(entries.absent, policy),
+        *find_left_alone([*entries.declared, *entries.absent], policy),
+        *find_left_alone_renames(results.values(), policy),
+    ]
+    planning.problems.extend(found)
     report_unrenamed_references(planning, items, results)
 
 
@@ -216,24 +198,18 @@ def _match_selected(
             declared.sort(key=lambda resource: resource.address)
             absent.sort(key=lambda entry: entry.address)
             result = matched.results[name] = match_kind(planning, name, declared, absent)
-            matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
-            report_excluded_cascades(planning, selection, result)
+            matched.items.extend(planned_resources(kind, planning, selection, result, matched.left_out))
         return matched
 
     selection = Selection(entries.declared, policy, absent=entries.absent)
     matched = match_all(selection)
     if not (policy.only or policy.excluded):
         return matched
-    with_live = Selection(
-        entries.declared, policy, absent=entries.absent, live=_live_addresses(matched.results, snapshot)
-    )
+    live = _live_addresses(matched.results, snapshot)
+    with_live = Selection(entries.declared, policy, absent=entries.absent, live=live)
     if (with_live.only, with_live.excluded) == (selection.only, selection.excluded):
         return matched._replace(selection=with_live)
     return match_all(with_live)
-
-
-NOT_LIVE = sha256(None)
-"""The fingerprint of a resource that is not live."""
 
 
 def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
@@ -259,7 +235,7 @@ def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> st
             row = declared_row(subject.row, subject.declared.spec)
         elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
             row = only_listed_people(planning, subject.row)
-    return NOT_LIVE if row is None else sha256(row_to_json(row))
+    return sha256(row_to_json(row))
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
@@ -267,13 +243,11 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
     """
-    addresses = {str(change.address) for change in changes}
+    addresses = {change.address for change in changes}
     rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
-    by_address = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
-    own = ((change, tuple(by_address.get(str(change.address), ()))) for change in changes)
-    return tuple(
-        replace(change, problems=own_problems) if own_problems else change for change, own_problems in own
-    ), rest
+    own = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
+    attached = (replace(one, problems=tuple(own[one.address])) if one.address in own else one for one in changes)
+    return tuple(attached), rest
 
 
 def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
@@ -306,30 +280,29 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     plan, policy = draft.plan, draft.planning.policy
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
-    left = {address: leave for address, leave in predicted.left.items() if str(address) not in refused}
-    protect = (*policy.guards.protect, *draft.protect)
+    left = {address: leave for address, leave in predicted.left.items() if address not in refused}
+    losses = find_protected_losses(left, (*policy.guards.protect, *draft.protect))
     return replace(
         plan,
         effects=predicted.effects,
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems, *find_protected_losses(left, protect)),
+        problems=(*plan.problems, *predicted.problems, *losses),
     )
 
 
-def _with_source(
-    problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
+def _selected_problems(
+    planning: PlanContext, entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
-    """Give each problem of a resource without a source location that of its manifest entry."""
-    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] | None = None
-    for problem in problems:
-        if problem.source is not None or problem.address is None:
-            yield problem
-            continue
-        if by_address is None:  # few plans have such a problem
-            by_address = {str(entry.address): entry for entry in entries}
-        entry = by_address.get(problem.address)
-        yield problem if entry is None else replace(problem, source=entry.source)
+    """Yield the problems of selected resources, located at their entries, and those of the plan as a whole."""
+    sought = {problem.address for problem in planning.problems if problem.source is None}
+    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {
+        entry.address: entry for entry in entries if entry.address in sought
+    }
+    for problem in planning.problems:
+        if problem.address is None or planning.chosen(Address.parse(problem.address)):
+            entry = None if problem.source is not None else by_address.get(problem.address or "")
+            yield problem if entry is None else replace(problem, source=entry.source)
 
 
 def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
@@ -351,23 +324,24 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     """
     declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
-    calls = CallIndex(plan.calls)
-    for change in plan.changes:
-        if change.is_effect:
-            # Not declared: a side effect of another change.
-            continue
+    calls, by_id = calls_by_address(plan.calls), {call.id: call for call in plan.calls}
+    # A side effect of another change is not declared.
+    for change in (one for one in plan.changes if not one.is_effect):
         kind = KINDS[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
         if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
-            hint = "Plan again, and apply that file unchanged."
-            raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
-        body = replay_entry(kind, change, side, calls)
+            raise StalePlan(
+                f"{change.address}: the plan describes it incompletely",
+                hint="Plan again, and apply that file unchanged.",
+            )
         places = FixedSource(change.source or SourceLocation(str(change.address)))
-        entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
+        own = calls.get(change.address, ())
+        entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
+        needed = [by_id[need] for call in own for need in call.needs if need in by_id]
         if change.action is Action.DELETE:
-            absent.extend(_replaced(one, change, calls) for one in parse_absent(kind.name, entry))
+            absent.extend(_replaced(one, change, needed) for one in parse_absent(kind.name, entry))
         else:
-            declared.extend(_replaced(one, change, calls) for one in parse(kind.name, entry))
+            declared.extend(_replaced(one, change, needed) for one in parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
@@ -376,19 +350,19 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _replaced(entry: _Entry, change: Change, calls: CallIndex) -> _Entry:
+def _replaced(entry: _Entry, change: Change, needed: Iterable[Call]) -> _Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    first = {one.address for one in calls.needed_by(change.address) if is_creation(one.operation)}
+    first = (one.address for one in needed if is_creation(one.operation))
     after = frozenset(address for address in first if address.kind == CONTENT_TARGET and address != change.address)
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
-def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
+def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
     """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
-    form: its state after the change, or before a deletion. calls: those of the plan.
+    form: its state after the change, or before a deletion. calls: those of the change.
     """
     is_deleted = change.action is Action.DELETE
     if kind.name == CONTENT_TARGET:
@@ -397,22 +371,17 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Ca
         moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
         return {kind.name_key: form[kind.name_key], "id": change.id, **moved}
     entry = form if change.id is None else {**form, "id": change.id}
-    return _with_pinned_choices(change, entry, calls) if kind.name == CUSTOM_FIELD else entry
-
-
-def _with_pinned_choices(change: Change, entry: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-    """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
     choices = entry.get("choices")
-    if not isinstance(choices, list):
+    if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
         return entry
-    ids = dict(_kept_choices(change.address, calls))
+    ids = dict(_kept_choices(calls))
     pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
     return {**entry, "choices": pinned}
 
 
-def _kept_choices(field: Address, calls: CallIndex) -> Iterator[tuple[str, str]]:
+def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
-    match [call.body for call in calls.of(field) if call.operation == "custom-fields.replace"]:
+    match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
             for choice in choices:
                 if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):

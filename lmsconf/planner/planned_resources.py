@@ -39,41 +39,38 @@ class PlannedResource(Struct, kw_only=True):
 
 
 def planned_resources(
-    kind: Kind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
+    kind: Kind, planning: PlanContext, selection: Selection, result: MatchResult[Any, Any], left_out: list[Address]
 ) -> list[PlannedResource]:
-    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
+    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`.
+
+    Refuses to delete a group if `--except` excludes a resource that is deleted with it.
+    """
     out: list[PlannedResource] = []
     additive = planning.policy.additive
     update = update_action(planning) if kind.name == CONTENT_TARGET else Action.UPDATE
     for match in result.matches:
-        sides = diff(planning, match) if planning.chosen(match.along or match.address) else None
+        address, action = match.address, Action.CREATE if match.row is None else update
+        sides = diff(planning, match) if planning.chosen(match.along or address) else None
         if additive and sides is not None and sides.before is not None and sides.before != sides.after:
             whole, sides = sides, additions_only(sides)
             if sides.after != whole.after:
-                left_out.append(match.address)
+                left_out.append(address)
+            # It renames nothing, so the plan is checked under the name that the resource keeps.
+            name = (sides.after or {}).get(kind.name_key)
+            address = Address.of(kind.name, name) if isinstance(name, str) else address
         if sides is not None and sides.before != sides.after:
-            out.append(
-                PlannedResource(
-                    address=_kept_address(kind, match, sides) if additive else match.address,
-                    subject=match,
-                    sides=sides,
-                    action=Action.CREATE if match.row is None else update,
-                )
-            )
+            out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
     for deletion in result.deletions:
-        is_chosen = planning.chosen(deletion.address) or (deletion.with_ and planning.chosen(deletion.with_))
+        cause = deletion.with_ if deletion.with_ and planning.chosen(deletion.with_) else None
+        if cause and selection.excludes(deletion.address):
+            _report_alone(planning, cause, deletion.address)
+        is_chosen = cause or planning.chosen(deletion.address)
         if is_chosen and additive:
             left_out.append(deletion.address)
         elif is_chosen:
             sides = state_before_deletion(planning, deletion)
             out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
-
-
-def _kept_address(kind: Kind, match: Match[Any, Any], sides: BeforeAfter) -> Address:
-    """Return the address of a resource after `--additive`, which renames nothing: its plan is checked under it."""
-    name = (sides.after or {}).get(kind.name_key)
-    return match.address if match.row is None or not isinstance(name, str) else Address.of(kind.name, name)
 
 
 def add_side_effects(
@@ -84,25 +81,18 @@ def add_side_effects(
     Refuses a resource that both a call and the service would change: the result would be undefined.
     """
     changed = {item.address for item in items}
+    effects: list[PlannedResource] = []
     for effect in planning.side_effects:
         if selection.excludes(effect.address):
             _report_alone(planning, effect.with_, effect.address)
         if effect.address in changed:
             _report_both(planning, effect)
-    effects = [
-        PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
-        for effect in planning.side_effects
-        if effect.address not in changed
-    ]
+        else:
+            effects.append(
+                PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
+            )
     order = list(KINDS)
     return sorted([*items, *effects], key=lambda item: (order.index(item.address.kind), item.address, item.action))
-
-
-def report_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
-    """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
-    for deletion in result.deletions:
-        if deletion.with_ and planning.chosen(deletion.with_) and selection.excludes(deletion.address):
-            _report_alone(planning, deletion.with_, deletion.address)
 
 
 def _report_both(planning: PlanContext, effect: SideEffect) -> None:
@@ -117,9 +107,12 @@ def _report_both(planning: PlanContext, effect: SideEffect) -> None:
 
 
 def _report_alone(planning: PlanContext, cause: Address, along: Address) -> None:
-    message = f"{cause}: {along} is deleted with it, but --except excludes that"
-    hint = f"Exclude both: --except {shell_quoted(cause)}."
-    planning.problem("select/goes-along", message, hint=hint, address=cause)
+    planning.problem(
+        "select/goes-along",
+        f"{cause}: {along} is deleted with it, but --except excludes that",
+        hint=f"Exclude both: --except {shell_quoted(cause)}.",
+        address=cause,
+    )
 
 
 def report_unrenamed_references(
@@ -128,32 +121,24 @@ def report_unrenamed_references(
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
-    waiting = {
-        match.address
-        for result in results.values()
-        for match in result.matches
-        if match.row is not None
-        and normalize_name(match.row.name) != match.address.name
-        and (planning.policy.additive or not planning.chosen(match.address))
-    }
-    for item in items if waiting else ():
-        if isinstance(item.subject, Match):
-            for other in dependencies(item.subject.declared):
-                if other in waiting:
-                    planning.problem(
-                        "reference/not-renamed",
-                        f"{item.address}: it names {other}, but the plan does not contain the rename to that name",
-                        hint=f"First run: lmsconf apply --only {shell_quoted(other)}",
-                        at=item.subject.declared.source,
-                        address=item.address,
-                    )
+    renamed = (match.address for match, _ in _renamed(results.values()))
+    waiting = {address for address in renamed if planning.policy.additive or not planning.chosen(address)}
+    changing = [(item.address, item.subject.declared) for item in items if isinstance(item.subject, Match)]
+    for address, declared in changing if waiting else ():
+        for other in (one for one in dependencies(declared) if one in waiting):
+            planning.problem(
+                "reference/not-renamed",
+                f"{address}: it names {other}, but the plan does not contain the rename to that name",
+                hint=f"First run: lmsconf apply --only {shell_quoted(other)}",
+                at=declared.source,
+                address=address,
+            )
 
 
 def to_change(planning: PlanContext, item: PlannedResource) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     entry = subject if isinstance(subject, Deletion) else declared
-    both = sides.before is not None and sides.after is not None
     return Change(
         address=item.address,
         action=item.action,
@@ -162,7 +147,7 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
         source=entry.source if entry else None,
         before=form_to_json(sides.before),
         after=form_to_json(sides.after),
-        fields=diff_forms(sides.before or {}, sides.after or {}) if both else (),
+        fields=() if sides.before is None or sides.after is None else diff_forms(sides.before, sides.after),
         defaults=sides.defaults,
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
@@ -197,19 +182,27 @@ def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> I
 
 def find_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
-    here = (entry for entry in entries if policy.leave_alone and entry.applies_in(policy.workspace))
-    return (_left_alone(one, one.address) for one in here if matches_patterns(str(one.address), policy.leave_alone))
+    return (
+        _left_alone(one, one.address)
+        for one in entries
+        if one.applies_in(policy.workspace) and matches_patterns(one.address, policy.leave_alone)
+    )
 
 
 def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
-    for match in (match for result in results if policy.leave_alone for match in result.matches):
-        if match.row is not None and normalize_name(match.row.name) != match.address.name:
-            now = Address.of(match.address.kind, normalize_name(match.row.name))
-            if matches_patterns(str(now), policy.leave_alone) and not matches_patterns(
-                str(match.address), policy.leave_alone
-            ):
-                yield _left_alone(match.declared, now)
+    for match, name in _renamed(results) if policy.leave_alone else ():
+        now = Address.of(match.address.kind, name)
+        if matches_patterns(now, policy.leave_alone) and not matches_patterns(match.address, policy.leave_alone):
+            yield _left_alone(match.declared, now)
+
+
+def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
+    """Yield the declared resources that are live under another name, with that name."""
+    for match in (match for result in results for match in result.matches):
+        name = match.address.name if match.row is None else normalize_name(match.row.name)
+        if name != match.address.name:
+            yield match, name
 
 
 def _left_alone(entry: DesiredResource[Any] | DeleteEntry[Any], name: Address) -> Problem:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Final
 
@@ -31,7 +30,6 @@ from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, n
 AMBIGUOUS: Final = "select/ambiguous"
 """The code of the error for words that mean several resources."""
 _SUGGESTED: Final = 3
-_LISTED: Final = 5
 _RESTORED: Final = str.maketrans({"\u00a0": " ", "\u00a6": "|", "\u200b": None})
 """What a comment makes of an address: no-break spaces of spaces, `¦` of `|`, and a zero-width space in a mention."""
 
@@ -71,25 +69,15 @@ def kind_words(kind: Kind) -> tuple[str, ...]:
 
 def resolve_pattern(text: str, known: Sequence[Address]) -> ResolvedPattern:
     """Return the pattern that the text means among these addresses."""
-    return resolve_patterns([text], known)[0]
-
-
-def resolve_patterns(texts: Iterable[str], known: Sequence[Address]) -> tuple[ResolvedPattern, ...]:
-    """Return the pattern of each text."""
-    names = {str(address) for address in known}
-    return tuple(_resolve(text, known, names) for text in texts)
-
-
-def _resolve(text: str, known: Sequence[Address], names: AbstractSet[str]) -> ResolvedPattern:
     for typed in dict.fromkeys((text, text.translate(_RESTORED))):
         pattern = canonical_pattern(typed)
-        if pattern in names:
+        if pattern in known:
             return ResolvedPattern(text, exact_pattern(pattern), matches=True)
-        if any(matches_pattern(name, pattern) for name in names):
+        if any(matches_pattern(address, pattern) for address in known):
             return ResolvedPattern(text, pattern, matches=True)
         meant = [] if any(pattern.startswith(f"{kind}/") for kind in KINDS) else _meant_addresses(typed, known)
         if len(meant) == 1:
-            return ResolvedPattern(text, exact_pattern(str(meant[0])), matches=True)
+            return ResolvedPattern(text, exact_pattern(meant[0]), matches=True)
         if meant:
             return ResolvedPattern(text, pattern, matches=False, meant=tuple(meant))
     return ResolvedPattern(text, canonical_pattern(text), matches=False)
@@ -111,28 +99,21 @@ def _meant_addresses(text: str, known: Iterable[Address]) -> list[Address]:
 
 def unresolved_problem(option: str, pattern: ResolvedPattern, known: Sequence[Address]) -> Problem:
     """Return the error for a pattern that matches nothing, or for words that mean several resources."""
-    shown = shorten(pattern.typed)
-    if pattern.meant:
-        number = len(pattern.meant)
+    shown, listed = shorten(pattern.typed), pattern.meant[:5]
+    near = listed or nearest_addresses(pattern, known)
+    arguments = [f"{option} {shell_quoted(address)}".strip() for address in near]
+    if listed:
         return Problem(
             code=AMBIGUOUS,
-            message=f"{option} {shown}: {number} resources match",
-            hint=f"Write one of: {'; '.join(_arguments(option, pattern.meant[:_LISTED]))}"
-            f"{'.' if number <= _LISTED else '; …'}",
+            message=f"{option} {shown}: {len(pattern.meant)} resources match",
+            hint=f"Write one of: {'; '.join(arguments)}{'; …' if len(pattern.meant) > len(listed) else '.'}",
         )
-    near = nearest_addresses(pattern, known)
     examples = " or ".join(shlex.quote(kind.example) for kind in KINDS.values() if kind.example)
     return Problem(
         code="select/nothing",
         message=f"{option} {shown}: no resource matches",
-        hint=f"Did you mean {' or '.join(_arguments(option, near))}?"
-        if near
-        else f"An address is {examples}; * is a wildcard.",
+        hint=f"Did you mean {' or '.join(arguments)}?" if near else f"An address is {examples}; * is a wildcard.",
     )
-
-
-def _arguments(option: str, addresses: Iterable[Address]) -> Iterator[str]:
-    return (f"{option} {shell_quoted(address)}".strip() for address in addresses)
 
 
 def nearest_addresses(pattern: ResolvedPattern, known: Sequence[Address]) -> list[Address]:
@@ -146,9 +127,8 @@ def nearest_addresses(pattern: ResolvedPattern, known: Sequence[Address]) -> lis
         by_text = {address.text: address for address in known if address.kind == kind}
         return [by_text[text] for text in nearest_names(rest, by_text, _SUGGESTED)]
     by_name = {address.name: address for address in known} | {str(address): address for address in known}
-    wanted = (name, *((pattern.pattern,) if slash else ()))
-    near = (by_name[one] for text in wanted for one in nearest_names(text, by_name, _SUGGESTED))
-    return list(dict.fromkeys(near))[:_SUGGESTED]
+    near = nearest_names(name, by_name, _SUGGESTED) or nearest_names(pattern.pattern, by_name, _SUGGESTED)
+    return list(dict.fromkeys(by_name[one] for one in near))
 
 
 def typed_name(text: str, kinds: Iterable[Kind]) -> str:
@@ -174,22 +154,20 @@ class Selection:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
         self._needed: set[Address] = set()
         self._known: list[Address] = []
-        self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
         if policy.only or policy.excluded:
             earlier = (address for resource in declared for address in _earlier_addresses(resource))
             replaced = (address for resource in declared for address in _replaced(resource))
-            own = (*(resource.address for resource in declared), *(entry.address for entry in absent), *replaced)
-            self._known = list(dict.fromkeys((*own, *earlier, *live)))
-            given = {"--only": policy.only, "--except": policy.excluded}
-            self._patterns = {name: resolve_patterns(texts, self._known) for name, texts in given.items()}
-        self.only, self.excluded = self._resolved("--only"), self._resolved("--except")
+            own = (entry.address for entry in (*declared, *absent))
+            self._known = list(dict.fromkeys((*own, *replaced, *earlier, *live)))
+        self._patterns = {
+            option: [resolve_pattern(text, self._known) for text in texts]
+            for option, texts in (("--only", policy.only), ("--except", policy.excluded))
+        }
+        self.only, self.excluded = (tuple(one.pattern for one in given) for given in self._patterns.values())
         by_address = {resource.address: resource for resource in declared}
         self._left_out = _meant(by_address, self.excluded)
         if self.only:
             self._add_needs(by_address)
-
-    def _resolved(self, option: str) -> tuple[str, ...]:
-        return tuple(pattern.pattern for pattern in self._patterns.get(option, ()))
 
     def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
         replacing = (at for at, one in declared.items() if any(_fits(old, self.only) for old in _replaced(one)))
@@ -203,13 +181,12 @@ class Selection:
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
-        if self.excluded and self.excludes(address):
-            return False
-        return not self.only or address in self._needed or _fits(address, self.only)
+        is_sought = not self.only or address in self._needed or _fits(address, self.only)
+        return is_sought and not self.excludes(address)
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
-        return bool(self.excluded) and (address in self._left_out or _fits(address, self.excluded))
+        return address in self._left_out or _fits(address, self.excluded)
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
@@ -223,16 +200,19 @@ class Selection:
 
     def problems(self) -> Iterator[Problem]:
         """Yield an error for each argument that matches nothing, or that may mean several resources."""
-        every = ((option, pattern) for option, patterns in self._patterns.items() for pattern in patterns)
-        return (unresolved_problem(option, one, self._known) for option, one in every if not one.matches)
+        return (
+            unresolved_problem(option, pattern, self._known)
+            for option, patterns in self._patterns.items()
+            for pattern in patterns
+            if not pattern.matches
+        )
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:
     """Return the addresses that match a pattern, or else those with a matching earlier name, which may be live."""
     addresses: set[Address] = set()
     for pattern in patterns:
-        current = {address for address in declared if _fits(address, [pattern])}
-        addresses |= current or {
+        addresses |= {address for address in declared if _fits(address, [pattern])} or {
             at for at, one in declared.items() if any(_fits(was, [pattern]) for was in _earlier_addresses(one))
         }
     return frozenset(addresses)
@@ -243,8 +223,7 @@ def _earlier_addresses(declaration: DesiredResource[Any]) -> Iterator[Address]:
 
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:
-    name = str(address)
-    return any(matches_pattern(name, pattern) for pattern in patterns)
+    return any(matches_pattern(address, pattern) for pattern in patterns)
 
 
 def additions_only(sides: BeforeAfter) -> BeforeAfter:

@@ -162,7 +162,6 @@ class RedactionContext:
 class RestoreContext:
     """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
 
-    snapshot   the redacted snapshot
     emails     pseudonym → e-mail; any other label stays as it is
     counted    (kind, id of the owner, name of the list) → in which numbers people are only counted
     stand_ins  placeholders so far; the id of each is also its label. Lists share none, since a redacted snapshot does
@@ -170,7 +169,7 @@ class RestoreContext:
     """
 
     def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
-        self.snapshot, self.emails = snapshot, emails
+        self.emails = emails
         self.stand_ins: list[PersonRow] = []
         self.counted = grouped(snapshot.rows(UnnamedRow), lambda row: (row.kind, row.of, row.list))
         self._numbers = count(1)
@@ -191,10 +190,6 @@ class RestoreContext:
     ) -> frozenset[RemoteId] | None:
         """Return a list with the people who are only counted in it; None for a list that was not read."""
         return None if ids is None else ids.union(self.placeholder_ids(listing, of, list))
-
-
-_NOT_WHOLE: Final = "it was not read completely"
-"""Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
@@ -229,11 +224,17 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
                     for row in snapshot.rows(row_type)
                 )
                 rows = tuple(own[row_type]() if row_type in own else shown)
-                incomplete = redaction.incomplete.get(name, whole.incomplete and _NOT_WHOLE)
+                # Not with the reason of an incomplete listing, which may quote a response with people in it.
+                incomplete = redaction.incomplete.get(name, whole.incomplete and "it was not read completely")
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
-    pseudonyms = frozenset(pseudonym(redaction.salt, address) for address in named)
-    return replace(snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms))
+    return replace(
+        snapshot,
+        listings=listings,
+        redaction=SnapshotRedaction(
+            salt=redaction.salt, named=frozenset(pseudonym(redaction.salt, address) for address in named)
+        ),
+    )
 
 
 def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
@@ -243,17 +244,32 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     """
     if snapshot.redaction is None:
         return snapshot
-    emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
-    restoring = RestoreContext(snapshot, emails)
+    salt = snapshot.redaction.salt
+    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests)})
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    row_types = [row_type for kind in KINDS.values() for row_type in kind.row_types]
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
-    for row_type in sorted(row_types, key=lambda row_type: (row_type is PersonRow, row_type.listing)):
-        if (listing := listings.get(row_type.listing)) is not None:
-            restore = _RESTORED.get(row_type)
-            whole = (replace(row, **_changed_lists(row, restoring.restore_people)) for row in listing.rows)
-            listings[row_type.listing] = replace(listing, rows=tuple(restore(restoring) if restore else whole))
+    for name in sorted(listings, key=lambda name: (name == PersonRow.listing, name)):
+        rows = tuple(_restored_rows(restoring, name, listings[name].rows))
+        listings[name] = replace(listings[name], rows=rows)
     return replace(snapshot, listings=listings)
+
+
+def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any]) -> Iterator[HasId]:
+    """Yield rows with the e-mails of those who are named, then a placeholder for each person who is only counted.
+
+    An assignment that is only counted has no settings and times.
+    """
+    key = {PersonRow.listing: "email", AdminRow.listing: "name"}.get(listing)
+    for row in rows:
+        label = {} if key is None else {key: restoring.emails.get(getattr(row, key), getattr(row, key))}
+        yield replace(row, **label, **_changed_lists(row, restoring.restore_people))
+    if listing == PersonRow.listing:
+        yield from restoring.stand_ins
+    if listing == AdminRow.listing:
+        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))
+    for kind, content, type in restoring.counted if listing == TargetRow.listing else ():
+        for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
+            yield TargetRow(content, id, type)
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
@@ -316,27 +332,11 @@ def _changed_lists(
     return {key: change(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())}
 
 
-def _restored_people(restoring: RestoreContext) -> list[PersonRow]:
-    """Return people with the e-mails of those who are named, and a placeholder per counted person."""
-    rows = restoring.snapshot.rows(PersonRow)
-    return [*(replace(row, email=restoring.emails.get(row.email, row.email)) for row in rows), *restoring.stand_ins]
-
-
-def _restored_admins(restoring: RestoreContext) -> list[AdminRow]:
-    rows = restoring.snapshot.rows(AdminRow)
-    named = (AdminRow(row.id, restoring.emails.get(row.name, row.name)) for row in rows)
-    return [*named, *(AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))]
-
-
 def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
     """Return the declaration of each live person who has one: by a pinned id, or else the first one of the e-mail."""
-    by_email: dict[str, PersonSpec] = {}
-    by_id: dict[str, PersonSpec] = {}
-    for entry in declared:
-        if entry.address.kind == USER and entry.applies_in(snapshot.workspace):
-            for name in (entry.address.name, *entry.previously):
-                by_email.setdefault(name, entry.spec)
-            by_id[entry.pin(snapshot.workspace) or ""] = entry.spec
+    here = [one for one in declared if one.address.kind == USER and one.applies_in(snapshot.workspace)]
+    by_email = {name: one.spec for one in reversed(here) for name in (one.address.name, *one.previously)}
+    by_id: dict[str, PersonSpec] = {one.pin(snapshot.workspace) or "": one.spec for one in here}
     found = {row.id: by_id.get(row.id) or by_email.get(row.name) for row in snapshot.rows(PersonRow)}
     return {id: spec for id, spec in found.items() if spec is not None}
 
@@ -362,7 +362,7 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_live_rights else frozenset())
+    keys = {*(spec.declared_keys & _LISTED), *(RIGHTS if spec.needs_live_rights else ())}
     kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
     if "metadata" in spec.declared_keys and row.metadata is not None:
         kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
@@ -395,8 +395,7 @@ def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
     """Keep only choices of fields: a service may show a text answer as a list of one, which looks like a choice."""
-    choices = (choice for field in snapshot.rows(FieldRow) for choice in field.choices)
-    known = {text for choice in choices for text in (choice.id, choice.name)}
+    known = {text for field in snapshot.rows(FieldRow) for one in field.choices for text in (one.id, one.name)}
     return (row for row in snapshot.rows(HolderRow) if row.id in known)
 
 
@@ -411,10 +410,10 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
     for row in planning.snapshot.rows(TargetRow):
         audience = resolve_audience(planning, row)
         kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
-        # The `name` of a target is that of its audience, which may be a person.
-        groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
         if kinds and USER not in kinds:
-            yield replace(row, label=redaction.redact_text(row.label) if row.label in groups else "")
+            # The `name` of a target is that of its audience, which may be a person.
+            is_group = row.label in (names[GROUP].get(row.target), names[SMART_GROUP].get(row.target))
+            yield replace(row, label=redaction.redact_text(row.label) if is_group else "")
         elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
@@ -422,19 +421,3 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
                 why = "an assignment is for an id that is both a person's and a group's"
                 redaction.incomplete[CONTENT_TARGET] = why
             redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
-
-
-def _restored_assignments(restoring: RestoreContext) -> Iterator[TargetRow]:
-    """Yield the assignments, and one without settings and times for each that is only counted."""
-    yield from restoring.snapshot.rows(TargetRow)
-    for kind, content, type in restoring.counted:
-        for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
-            yield TargetRow(content, id, type)
-
-
-_RESTORED: Final[Mapping[type, Callable[[RestoreContext], Iterable[HasId]]]] = {
-    PersonRow: _restored_people,
-    AdminRow: _restored_admins,
-    TargetRow: _restored_assignments,
-}
-"""Row type → how the rows of a redacted snapshot are restored, if there is more to do than to fill lists of people."""

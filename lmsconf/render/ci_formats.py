@@ -61,7 +61,7 @@ def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
     cases = list(_failures(drift))
     failing = {address for address, _ in cases}
-    as_declared = (one.address for one in drift.managed if one.address not in failing)
+    as_declared = (one for one in drift.managed if one not in failing)
     cases += [(address, Case(resource_title(address))) for address in as_declared]
     suites = grouped(sorted(cases, key=lambda one: one[0]), lambda one: one[0].kind)
     return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
@@ -78,7 +78,7 @@ def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
         yield _case(finding.address, "skipped", message)
     for ignored in drift.ignored:
         yield _case(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
-    declared = {str(managed.address): managed.address for managed in drift.managed}
+    declared = {str(address): address for address in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
             at = declared.get(problem.address or "", Address(REST, ""))

@@ -209,7 +209,7 @@ def _graph_text(template: str, network: DependencyGraph) -> str:
     return template_text(
         template,
         network=network,
-        ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
+        ids={address: f"n{number}" for number, address in enumerate(network.shapes)},
         # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
         brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
         escaped=_mermaid,

@@ -317,6 +317,6 @@ def group_line(group: RehearsedGroup) -> str:
     """Return the members of a group before, as predicted and as reached."""
     numbers = (group.before, group.predicted, group.reached)
     before, predicted, reached = ("unknown" if one is None else f"{one:,}" for one in numbers)
-    if group.reached is None or group.differs or group.predicted is None:
+    if group.reached is None or group.predicted != group.reached:
         return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
     return f"{resource_title(group.address)}: {before} → {reached}, as predicted"

@@ -23,7 +23,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.drift import TAKE_OVER
-from lmsconf.planner.selection import AMBIGUOUS, resolve_patterns, unresolved_problem
+from lmsconf.planner.selection import AMBIGUOUS, resolve_pattern, unresolved_problem
 from lmsconf.workspace.manifest_editor import ManifestEditor
 
 ACCEPT: Final = "--accept"
@@ -69,7 +69,7 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
 def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]
-    patterns = resolve_patterns(arguments, addresses)
+    patterns = [resolve_pattern(argument, addresses) for argument in arguments]
     for pattern in patterns:
         if not pattern.matches:
             problem = unresolved_problem(ACCEPT, pattern, addresses)

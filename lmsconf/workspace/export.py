@@ -32,7 +32,7 @@ from lmsconf.model.guards import Policy
 from lmsconf.model.names import is_representable, matches_patterns
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.plan import make_plan
+from lmsconf.planner.plan import draft_plan
 from lmsconf.planner.planned_resources import OWNED
 from lmsconf.project.config_file import order_kinds
 from lmsconf.workspace.manifest_files import (
@@ -231,7 +231,7 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True)
+        return draft_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True).plan
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
     live = LiveNames(named_context(snapshot, policy, api_spec), policy)

@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import escape_variables, format_inline
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import CallIndex, Report, is_creation
+from lmsconf.model.calls import Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.guards import Policy, diff_settings
@@ -45,7 +45,7 @@ from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snap
 from lmsconf.planner.undo.conflicts import CONFLICT, LIMITED
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
-from lmsconf.planner.undo.undo import Inversion, run_source
+from lmsconf.planner.undo.undo import run_source, undo_run
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
@@ -264,12 +264,12 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:
-        inverse = Inversion(times, left)
+        declared, origins = undo_run(times, left)
         try:
-            draft = reader.draft(inverse.run(), snapshot, policy)
-            more = dict(_beyond(inverse, draft))
+            draft = reader.draft(declared, snapshot, policy)
+            more = dict(_beyond(origins, draft))
         except ProblemsFound as found:
-            more = dict(_refused(inverse, found))
+            more = dict(_refused(origins, found))
             if more.keys() <= left.keys():
                 raise
         if more.keys() <= left.keys():
@@ -312,10 +312,10 @@ def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Mapping[str,
     if change.action is Action.DELETE:
         return members(change.before)
     if change.action is not Action.CREATE:
-        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), CallIndex())
+        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), ())
     form = {**members(change.after), **(archived_instead(change) if kind.is_person else {})}
     action = Action.UPDATE if kind.is_person else Action.DELETE
-    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, CallIndex())
+    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, ())
     return {key: value for key, value in entry.items() if value is not None}
 
 
@@ -332,28 +332,28 @@ def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
     return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=lambda _: None)
 
 
-def _refused(inverse: Inversion, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
+def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run that cannot be planned back, with the reason."""
     for problem in found.problems:
         if problem.is_error and problem.address is not None:
-            change = inverse.origins.get(Address.parse(problem.address))
+            change = origins.get(Address.parse(problem.address))
             if change is not None:
                 message = problem.message.removeprefix(f"{problem.address}: ")
                 yield change.address, f"it is left alone, because it cannot be undone: {message}"
 
 
-def _beyond(inverse: Inversion, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
     for change in draft.plan.changes:
-        cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
-        if cause is not None and change.address not in inverse.origins:
+        cause = origins.get(change.goes_with) if change.goes_with is not None else None
+        if cause is not None and change.address not in origins:
             yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
-    for address, origin in inverse.origins.items():
+    for address, origin in origins.items():
         reason = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if reason is not None:
             yield origin.address, f"it is left alone, because {reason}"
     for call in draft.plan.calls:
-        made = inverse.origins.get(call.address)
+        made = origins.get(call.address)
         if call.may_be_refused and made is not None and made.action is Action.CREATE:
             yield made.address, "it is left alone, because others use it"
 

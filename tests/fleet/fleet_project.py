@@ -27,7 +27,7 @@ from lmsconf.fleet.shards import group_changes
 from lmsconf.model.address import Address
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
 from lmsconf.model.plan import Action, Change, FieldChange
-from lmsconf.model.problem_codes import Blocker, BlockerType
+from lmsconf.model.problem_codes import Blocker
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
@@ -135,7 +135,7 @@ def _planned(name: str, changes: int, *, lost: bool) -> FleetEntry:
 
 def _blocked(report: FleetReport) -> FleetReport:
     """Return a report in which a guard stops three plans alike, and another plan otherwise."""
-    few = Blocker(type=BlockerType.GUARD, name="deletes", message="2 deletions, and the limit is 1", allow="deletes=2")
+    few = Blocker(type="guard", name="deletes", message="2 deletions, and the limit is 1", allow="deletes=2")
     many = replace(few, message="5 deletions, and the limit is 1", allow="deletes=5")
     first, second, *others = report.index.entries
     rest = [replace(entry, blocked=(few,)) for entry in others[:3]]

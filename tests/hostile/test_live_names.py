@@ -30,7 +30,7 @@ from lmsconf.model.outcomes import (
     VerifyMode,
 )
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, PlanScope, UnmanagedResources
-from lmsconf.model.problem_codes import Blocker, BlockerType
+from lmsconf.model.problem_codes import Blocker
 from lmsconf.render import (
     APPLY_VIEWS,
     FLEET_VIEWS,
@@ -204,7 +204,7 @@ def fleet(names: list[str]) -> FleetReport:
             labels={name: name},
             exit=code,
             summary={"create": 1},
-            blocked=(Blocker(type=BlockerType.GUARD, name=name, message=name),),
+            blocked=(Blocker(type="guard", name=name, message=name),),
             problems=(problem(name),),
         )
         for name in names

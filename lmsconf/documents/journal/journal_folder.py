@@ -26,9 +26,6 @@ from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import open_nonblocking, os_errors_as
 
-_LONGEST = 100
-"""Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
-
 
 class WorkspaceLocked(LmsconfError):
     """Another run holds the lock; nothing was read or sent."""
@@ -45,15 +42,16 @@ def hold_lock(
     Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not
     available.
     """
-    path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
+    # File names have a maximum length. Names of workspaces that differ later share a lock.
+    path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:100]}.lock"
     with writing(path):
         descriptor = open_private_file(path, os.O_RDWR)
     try:
         _take(descriptor, path, workspace)
-        me = {"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())}
+        holder = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())})
         with writing(path):
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(me).encode(), 0)
+            os.pwrite(descriptor, holder.encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -88,8 +86,6 @@ FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
 SUFFIX: Final = ".jsonl"
 """Of a journal, behind the name of its run."""
-_READABLE: Final = 60
-_DIGEST: Final = 12
 _LINK: Final = "it is a symbolic link"
 
 
@@ -107,8 +103,8 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
 def runs_folder(url: str) -> str:
     """Return the name of the folder in `runs` for the workspace with this URL: a readable part, and a digest of it."""
     # With a folder for each, a workspace of a fleet does not look at the runs of all others.
-    readable = re.sub(r"[^A-Za-z0-9.]+", "-", url)[:_READABLE].strip("-.")
-    return f"{readable}-{sha256_of_bytes(url.encode('utf-8', 'surrogatepass'))[:_DIGEST]}"
+    readable = re.sub(r"[^A-Za-z0-9.]+", "-", url)[:60].strip("-.")
+    return f"{readable}-{sha256_of_bytes(url.encode('utf-8', 'surrogatepass'))[:12]}"
 
 
 def journals(root: Path, url: str | None = None) -> Iterator[Path]:
@@ -171,7 +167,6 @@ def _ignore(path: Path) -> None:
 
 FORMAT: Final = "lmsconf.journal/1"
 _SUM: Final = "sum"
-_LENGTH: Final = 8
 
 
 def encode_line(entry: Mapping[str, Json]) -> bytes:
@@ -183,13 +178,11 @@ def encode_line(entry: Mapping[str, Json]) -> bytes:
 
 def decode_line(line: bytes) -> dict[str, Json] | None:
     """Return the entry that `encode_line` was given; None for a line that is truncated or was changed."""
-    try:
+    with suppress(ValueError, RecursionError):
         entry = json.loads(line)
-        if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(canonical_json(entry)):
-            return None
-    except (ValueError, RecursionError):
-        return None
-    return entry
+        if isinstance(entry, dict) and entry.pop(_SUM, None) == _sum(canonical_json(entry)):
+            return entry
+    return None
 
 
 def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
@@ -198,4 +191,4 @@ def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
 
 
 def _sum(content: bytes) -> str:
-    return sha256_of_bytes(content)[:_LENGTH]
+    return sha256_of_bytes(content)[:8]

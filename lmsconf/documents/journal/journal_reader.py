@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
@@ -40,7 +40,8 @@ from lmsconf.documents.journal.journal_folder import (
     read_journal,
 )
 from lmsconf.errors import LmsconfError
-from lmsconf.model.canonical_json import Json, sha256_of_bytes
+from lmsconf.model.canonical_json import sha256_of_bytes
+from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import (
     CallState,
     ChainLink,
@@ -96,7 +97,11 @@ def find_run(root: Path, name: str) -> RecordedRun:
         case [path]:
             return _read(path)
         case []:
-            raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
+            hint = "List them with: lmsconf runs"
+            if every and name[:8].isdigit() and name < every[-1].stem:
+                kept = f"Runs before {every[-1].stem} are not kept here"
+                hint += f". {kept}; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+            raise LmsconfError(f"no run matches {name!r}", hint=hint)
     raise LmsconfError(
         f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
     )
@@ -105,37 +110,29 @@ def find_run(root: Path, name: str) -> RecordedRun:
 def parse_journal(name: str, content: bytes) -> RecordedRun:
     """Return the run in a journal of that name and content, as far as its lines can be read."""
     run, calls, seen, damaged = RecordedRun(name=name), dict[str, RecordedCall](), dict[str, str](), 0
-    for entry in decode_lines(content):
+    for entry in (line or {} for line in decode_lines(content)):
         try:
-            run = _with_entry(run, entry or {}, calls, seen)
+            at = from_json(entry.get("at"), datetime).astimezone(UTC)
+            match entry:
+                case {"event": "run", "format": str(format)} if format == FORMAT:
+                    run = replace(run, opening=replace(from_json(entry, JournalHeader), started=at))
+                case {"event": "end"}:
+                    run = replace(run, ending=replace(from_json(entry, RunEnding), at=at))
+                case {"event": "seen", "key": str(key), "value": str(value)}:
+                    seen[key] = value
+                case {"event": "intent"}:
+                    sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
+                    calls[sent.call] = replace(sent, begun=at)
+                case {"event": "outcome"}:
+                    ended = from_json(entry, RecordedCall)
+                    before = calls.get(ended.call)
+                    calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
+                case _:
+                    raise ValueError("there is no such event, or it has another format")
         except (ValueError, OverflowError):
             # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
             damaged += 1
     return replace(run, calls=tuple(calls.values()), seen=seen, damaged=damaged)
-
-
-def _with_entry(
-    run: RecordedRun, entry: dict[str, Json], calls: dict[str, RecordedCall], seen: dict[str, str]
-) -> RecordedRun:
-    """Return a run with an entry of its journal; add a call to `calls`, and a value of the dialect to `seen`."""
-    at = from_json(entry.get("at"), datetime).astimezone(UTC)
-    match entry:
-        case {"event": "run", "format": str(format)} if format == FORMAT:
-            return replace(run, opening=replace(from_json(entry, JournalHeader), started=at))
-        case {"event": "end"}:
-            return replace(run, ending=replace(from_json(entry, RunEnding), at=at))
-        case {"event": "seen", "key": str(key), "value": str(value)}:
-            seen[key] = value
-        case {"event": "intent"}:
-            sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
-            calls[sent.call] = replace(sent, begun=at)
-        case {"event": "outcome"}:
-            ended = from_json(entry, RecordedCall)
-            before = calls.get(ended.call)
-            calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
-        case _:
-            raise ValueError("there is no such event, or it has another format")
-    return run
 
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:
@@ -144,8 +141,9 @@ def _journals(root: Path, url: str | None = None) -> list[Path]:
         paths = list(journals(root, url))
     except OSError as error:
         path = error.filename or root / FOLDER / RUNS
-        reason = f"{path} cannot be read: {os_error_message(error)}"
-        raise LmsconfError(reason, hint="Check its permissions, or delete it.") from error
+        raise LmsconfError(
+            f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
+        ) from error
     seconds = Counter(map(_second, paths))
     # Runs of one second are in the order of their first lines; runs of one plan have a number, 10 after 9.
     began = {path: _began_at(path) for path in paths if seconds[_second(path)] > 1}
@@ -158,22 +156,11 @@ def _second(path: Path) -> str:
 
 def _began_at(path: Path) -> str:
     """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
-    at = (decode_line(read_journal(path, first_line=True)) or {}).get("at")
-    return at if isinstance(at, str) else "~"
+    return str((decode_line(read_journal(path, first_line=True)) or {}).get("at", "~"))
 
 
 def _read(path: Path) -> RecordedRun:
     return replace(parse_journal(path.stem, read_journal(path)), journal=path)
-
-
-def _pruned(journals: list[Path], name: str) -> str:
-    """Say that runs before the oldest journal are not kept, if the name is that of an older run."""
-    match journals:
-        case [*_, oldest] if name[:8].isdigit() and name < oldest.stem:
-            return (
-                f". Runs before {oldest.stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
-            )
-    return ""
 
 
 class PendingWrites(Struct, frozen=True, kw_only=True):
@@ -187,11 +174,10 @@ class PendingWrites(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         wait = f"Waiting {ceil(self.seconds)} s before looking at the workspace, because what was"
         if self.calls:
-            calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
-            return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
-        things = "1 thing" if self.made == 1 else f"{self.made} things"
-        unread = f"The run {self.run} made {things} that it could not read back afterwards."
-        return f"{unread} {wait} created may not be readable yet."
+            ended = f"The run {self.run} ended with {count_noun(self.calls, 'call')} in flight."
+            return f"{ended} {wait} sent may still arrive."
+        unread = f"made {count_noun(self.made, 'thing')} that it could not read back afterwards"
+        return f"The run {self.run} {unread}. {wait} created may not be readable yet."
 
 
 def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
@@ -260,17 +246,17 @@ def kept_before(run: RecordedRun) -> Snapshot:
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    if run.opening is None:
-        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
-    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
+    why = "The first line of its journal cannot be read."
+    if run.opening is not None:
+        why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256, why)
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
     why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
-    recorded = None if run.ending is None else run.ending.report_sha256
-    return _verified(run, REPORT, "report", recorded, f"{why} Its journal lists every call: lmsconf runs RUN")
+    hint = f"{why} Its journal lists every call: lmsconf runs RUN"
+    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256, hint)
 
 
 def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
@@ -313,8 +299,11 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     earlier = [path for path, _ in own]
     surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
     pruned = [path for path in surplus if _quiet(path, retention.settle)]
-    kept = [path for path in earlier if path not in pruned]
-    return _link(own, kept), pruned
+    oldest = next((path.stem for path in earlier if path not in pruned), None)
+    if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
+        return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned
+    last, number = earlier[-1], _number(own[-1][1]) + 1
+    return ChainLink(number=number, previous=last.stem, previous_sha256=_file_digest(last), oldest=oldest), pruned
 
 
 class ChainHead(Struct, frozen=True, kw_only=True):
@@ -349,15 +338,6 @@ def delete_run(journal: Path) -> None:
 
 def _number(header: JournalHeader) -> int:
     return 0 if header.chain is None else header.chain.number
-
-
-def _link(own: Sequence[tuple[Path, JournalHeader]], kept: Sequence[Path]) -> ChainLink:
-    """Return the link to the last of the earlier runs; a chain begins after journals that have no link."""
-    oldest = kept[0].stem if kept else None
-    if not own or own[-1][1].chain is None:
-        return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest)
-    path, header = own[-1]
-    return ChainLink(number=_number(header) + 1, previous=path.stem, previous_sha256=_file_digest(path), oldest=oldest)
 
 
 def _file_digest(path: Path) -> str:

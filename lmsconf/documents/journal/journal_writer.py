@@ -60,10 +60,6 @@ from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""
 
-Clock = Callable[[], datetime]
-Sync = Callable[[int], None]
-"""Flushes a descriptor to disk, like fsync."""
-
 
 class JournalFailed(LmsconfError):
     """An intent could not be written, so its call must not be sent."""
@@ -74,7 +70,9 @@ class JournalFailed(LmsconfError):
 class Journal(AbstractContextManager["Journal"]):
     """Records one run. A context manager; its methods are thread-safe."""
 
-    def __init__(self, path: Path, plan_digest: str, descriptor: int, clock: Clock, sync: Sync) -> None:
+    def __init__(
+        self, path: Path, plan_digest: str, descriptor: int, clock: Callable[[], datetime], sync: Callable[[int], None]
+    ) -> None:
         self.path, self.plan_digest, self._descriptor = path, plan_digest, descriptor
         self._clock, self._sync, self._turn = clock, sync, Lock()
         self._failure: OSError | None = None
@@ -92,8 +90,8 @@ class Journal(AbstractContextManager["Journal"]):
         before: Snapshot | None = None,
         pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
-        clock: Clock = lambda: datetime.now(UTC),
-        sync: Sync = os.fsync,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sync: Callable[[int], None] = os.fsync,
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
@@ -207,24 +205,21 @@ class Journal(AbstractContextManager["Journal"]):
             "after": None if seen is None else object_json(seen),
         }
         self._try({"event": "end", **ending}, lasting=True)
-        if self._failure is None:
-            return tuple(self._warnings)
-        return (
-            *self._warnings,
-            Problem(
-                code=JournalFailed.code,
-                message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
-                hint="This report is complete; keep it as the record of the run.",
-                severity=Severity.WARNING,
-            ),
-        )
+        if self._failure is not None:
+            self._warnings.append(
+                Problem(
+                    code=JournalFailed.code,
+                    message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
+                    hint="This report is complete; keep it as the record of the run.",
+                    severity=Severity.WARNING,
+                )
+            )
+        return tuple(self._warnings)
 
     def _keep(self, report: ApplyReport) -> str | None:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
-        problems = (*report.problems, *self._warnings)
-        text = redact_registered_tokens(
-            reports.apply_json(replace(report, meta=_noted(report.meta), problems=problems))
-        )
+        noted = replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings))
+        text = redact_registered_tokens(reports.apply_json(noted))
         try:
             write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
@@ -261,8 +256,12 @@ def _noted(meta: Mapping[str, str]) -> dict[str, str]:
 
 
 def _named(value: Call | CallOutcome) -> dict[str, Json]:
-    id = value.id if isinstance(value, Call) else value.call
-    return {"call": id, "address": str(value.address), "operation": value.operation, "people": [*value.people]}
+    return {
+        "call": value.id if isinstance(value, Call) else value.call,
+        "address": str(value.address),
+        "operation": value.operation,
+        "people": [*value.people],
+    }
 
 
 def _opened(folder: Path, started: datetime, digest: str) -> tuple[Path, int]:

@@ -48,22 +48,22 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
         if self.values is not None:
             was, run, now = (self._shown(value, names) for value in self.values)
             hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
-        message = f"{address}: {self.reason}"
-        return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=address)
+        return Problem(
+            code=CONFLICT,
+            message=f"{address}: {self.reason}",
+            hint=hint,
+            severity=Severity.WARNING,
+            address=address,
+        )
 
     def _shown(self, value: Json, names: Names) -> str:
         """Return a value for people to read, also of what is not there."""
         if value is None or value == []:
             return "nothing"
-        body = members(value) if self.key == ALL else {self.key: value}
-        named = with_names(KINDS[self.change.address.kind], body, names)
+        named = with_names(
+            KINDS[self.change.address.kind], members(value) if self.key == ALL else {self.key: value}, names
+        )
         value = named if self.key == ALL else named[self.key]
         whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
         whole = whole.replace(MARK, "")
         return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
-
-
-def changed_since(change: Change, key: str, values: tuple[Json, Json, Json]) -> LeftAlone:
-    """Return the conflict of a value that others changed. values: before the run, as it made it, and now."""
-    reason = f"{key or 'it'} has changed since the run, and is left alone"
-    return LeftAlone(change=change, key=key, reason=reason, values=values)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -13,9 +12,8 @@ from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
-from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo
-from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import why_conditions_stay
 from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.kind_table import KINDS
@@ -31,12 +29,6 @@ from lmsconf.model.names import casefold_name, count_noun, normalize_email, norm
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.undo.undone_run import references, renamed_to
-
-
-def field_form(row: FieldRow) -> Form:
-    """Return every key of a live field; a flag that the response lacks is left out."""
-    flags = {key: getattr(row, key) for key in FLAGS}
-    return {**live_field_form(row), **{key: flag for key, flag in flags.items() if flag is not None}}
 
 
 def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
@@ -133,8 +125,7 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
     """Return the keys that undo the creation of an account, which is never deleted."""
-    form = change.after if isinstance(change.after, dict) else {}
-    return {"archived": True, **({"admin": False} if form.get("admin") else {})}
+    return {"archived": True, **({"admin": False} if members(change.after).get("admin") else {})}
 
 
 def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
@@ -197,16 +188,10 @@ def _person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | Non
 
 def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
     """Return the fields that a change answers for the first time, and whose answers the service clears in no form."""
-    held, given = before.get("answers"), after.get("answers")
-    if not isinstance(held, dict) or not isinstance(given, dict):
-        return []
+    held, given = (cast("dict[str, object]", side.get("answers") or {}) for side in (before, after))
     new = (field for field, answer in given.items() if answer and not held.get(field))
     types, behaviour = planning.field_types, planning.api_spec.behaviour
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
-
-
-Names: TypeAlias = "Counter[tuple[str, str]]"
-"""How many live resources of a kind have a name."""
 
 
 def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -215,46 +200,37 @@ def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Cha
     names = Counter((kind, normalize_name(name)) for kind, name in rows)
     looks = Counter((kind, casefold_name(name)) for kind, name in rows)
     limited = [_limited_by_name(KINDS[change.address.kind], names, looks, change) for change in changes]
-    lost = {_address_before(one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
-    lost = {address for address in lost if is_named(KINDS[address.kind])}
+    gone = (one for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None)
+    lost = {_address_before(one) for one in gone if is_named(KINDS[one.address.kind])}
     return tuple(_limited_by_references(change, lost) if lost else change for change in limited)
 
 
-def _limited_by_name(kind: Kind, names: Names, looks: Names, change: Change) -> Change:
-    """Return a change with what other live names keep from being undone: equal ones, and those that look the same."""
+def _limited_by_name(
+    kind: Kind, names: Counter[tuple[str, str]], looks: Counter[tuple[str, str]], change: Change
+) -> Change:
+    """Return a change with what other live names keep from being undone: equal ones, and those that look the same.
+
+    names, looks: how many live resources of a kind have a name, and one that looks the same.
+    """
     if not is_named(kind) or change.id is None:
         return change
     name = _address_before(change).name
-    if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):
-        undo = Undo(
-            level=UndoLevel.NONE,
-            reason=f"two of its {kind.parts_key} look the same, so that it cannot be created again",
-        )
+    parts = members(change.before).get(str(kind.parts_key))
+    part_looks = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
+    level, reason = UndoLevel.NONE, None
+    if change.action is Action.DELETE and len(set(part_looks)) < len(part_looks):
+        reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
     elif change.action is Action.DELETE and looks[kind.name, casefold_name(name)] > 1:
-        undo = Undo(
-            level=UndoLevel.NONE,
-            reason="another resource has its name, or one that looks the same, so that it cannot be created again",
-        )
+        reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
     elif renamed_to(kind, change) is not None and names[kind.name, name] > 1:
-        undo = Undo(
-            level=UndoLevel.PARTIAL, reason="another resource has its earlier name, so that it keeps the new one"
-        )
-    else:
-        return change
-    return replace(change, undo=undo)
-
-
-def _has_parts_that_look_alike(kind: Kind, change: Change) -> bool:
-    parts = change.before.get(str(kind.parts_key)) if isinstance(change.before, dict) else None
-    names = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
-    return len(set(names)) < len(names)
+        level, reason = UndoLevel.PARTIAL, "another resource has its earlier name, so that it keeps the new one"
+    return change if reason is None else replace(change, undo=Undo(level=level, reason=reason))
 
 
 def _limited_by_references(change: Change, lost: set[Address]) -> Change:
-    if change.undo.level is UndoLevel.NONE or not isinstance(change.before, dict):
-        return change
-    missing = next((one for one in references(KINDS[change.address.kind], change.before) if one in lost), None)
-    if missing is None:
+    named = references(KINDS[change.address.kind], members(change.before))
+    missing = next((one for one in named if one in lost), None)
+    if missing is None or change.undo.level is UndoLevel.NONE:
         return change
     level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
     return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
@@ -275,32 +251,29 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     ids = {change.id for change in plan.changes if change.id is not None}
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
+    changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
     texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(texts_in([call.body for call in plan.calls]))
-    rows = (row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)))
-    texts.update(chain.from_iterable(texts_in(row) for row in rows if row.id in ids))
+    texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
     kept: dict[str, dict[str, Any]] = {}
     missing: dict[str, str | None] = {}
     for kind in KINDS.values():
         for row_type in kind.row_types:
-            read = snapshot.of(row_type.listing).incomplete
-            missing[row_type.listing] = read if is_named(kind) else "only what a run changed was kept"
+            missing[row_type.listing] = (
+                snapshot.of(row_type.listing).incomplete if is_named(kind) else "only what a run changed was kept"
+            )
             kept[row_type.listing] = {
                 row.id: row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts
             }
         if kind.is_person:
             people = kept[row_type_of(kind).listing]
             people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
-    listings = {
-        name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=missing[name])
-        for name, rows in kept.items()
-    }
-    return replace(snapshot, listings=listings)
-
-
-def count_destroyed(plan: Plan, snapshot: Snapshot) -> int:
-    """Return of how many people values are destroyed without a change of their own."""
-    return len([*people_losing_answers(snapshot, plan.changes)])
+    return replace(
+        snapshot,
+        listings={
+            name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=missing[name])
+            for name, rows in kept.items()
+        },
+    )
 
 
 def _joined(row: Any, destroyed: Any) -> Any:

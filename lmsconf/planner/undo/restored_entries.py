@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
-from lmsconf.planner.undo.conflicts import ALL, LeftAlone, changed_since
+from lmsconf.planner.undo.conflicts import ALL, LeftAlone
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
@@ -56,6 +56,11 @@ class Draft(Struct, kw_only=True, eq=False):
         """The id of the live resource; None if it is to be created."""
         return None if self.row is None else self.row.id
 
+    @property
+    def name_after(self) -> str:
+        """The name after the undo."""
+        return self.name or self.kind.normalize_name(self.row.name)
+
 
 class Drafter:
     """Drafts the entries that undo the changes of a run.
@@ -85,14 +90,19 @@ class Drafter:
             else:
                 self._undo_update(kind, change)
         # Names are told first, because values refer to them.
-        drafted, self.left = self.left, [one for one in self.left if one.is_of_name]
-        self.left_values = [one for one in drafted if not one.is_of_name]
+        self.left_values = [one for one in self.left if not one.is_of_name]
+        self.left = [one for one in self.left if one.is_of_name]
         self._leave_taken_names()
         self._give_answers_back()
 
     def leave(self, change: Change, key: str, reason: str) -> None:
         """Leave a key of a change alone, or all of it, for a reason."""
         self.left.append(LeftAlone(change=change, key=key, reason=reason))
+
+    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+        """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
+        reason = f"{key or 'it'} has changed since the run, and is left alone"
+        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=(before, made, live)))
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
@@ -106,15 +116,14 @@ class Drafter:
         for key, value in made.items():
             is_undone = key in other and alike(other[key], live.get(key))
             if not is_undone and not self._is_as_made(change, key, value, live.get(key)):
-                self.left.append(changed_since(change, key, (None, value, live.get(key))))
+                self._leave_changed(change, key, None, value, live.get(key))
                 return
-        reason = _filled_since(made, live)
-        if reason is None and kind.name == CUSTOM_FIELD:
-            reason = answered_since(times.live, row, times.run.plan)
+        is_field = kind.name == CUSTOM_FIELD
+        reason = _filled_since(made, live) or (answered_since(times.live, row, times.run.plan) if is_field else None)
         if reason is not None:
             self.leave(change, ALL, f"it is not deleted: {reason}")
             return
-        if kind.name == CUSTOM_FIELD:
+        if is_field:
             self._deleted_fields.add(shown_name(kind, times.live, row))
         body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
         self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
@@ -138,7 +147,9 @@ class Drafter:
         times, is_deleted = self._times, change.action is Action.DELETE
         then = times.row_before(kind, change.id)
         before = {} if then is None else times.body_before(kind, then)
-        if then is None or _is_unresolved(kind, before):
+        items = items_of(before, kind.entry_items.key if kind.entry_items else "")
+        # An item that is a text is an id: what it relates is not known.
+        if then is None or any(isinstance(item, str) for item in items):
             what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
             self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
             return
@@ -146,14 +157,14 @@ class Drafter:
         if row is None and not is_deleted and not times.run.has_only_deleted(change):
             self.leave(change, ALL, "it is not changed back: it is not live any more")
             return
-        live, made = None if row is None else times.body_now(kind, row), times.body_made(change, change.after)
-        is_gone = is_deleted or row is None
-        states: tuple[Json, Json, Json] = (_without_nulls(before), None, live) if is_gone else (before, made, live)
-        is_restored = restores(*states)
+        live = None if row is None else times.body_now(kind, row)
+        made = None if is_deleted or row is None else times.body_made(change, change.after)
+        before = _without_nulls(before) if made is None else before
+        is_restored = restores(before, made, live)
         if is_restored:
-            self.drafts.append(Draft(change=change, kind=kind, row=row, body=members(states[0])))
+            self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
         elif is_restored is None:
-            self.left.append(changed_since(change, ALL, states))
+            self._leave_changed(change, ALL, before, made, live)
         elif is_deleted:
             self.there_again.add(change.address)
 
@@ -169,13 +180,12 @@ class Drafter:
         if id is None and (change.address in run.recreated or not is_gone):
             return
         body = _without_nulls(times.body_before(kind, row))
-        name = kind.normalize_name(str(body.pop(kind.name_key)))
-        body = self._without_missing(change, body)
-        draft = Draft(change=change, kind=kind, name=name, body=body)
+        draft = Draft(change=change, kind=kind, name=kind.normalize_name(str(body.pop(kind.name_key))))
+        draft.body = self._without_missing(change, body)
         if id is not None:
             self.there_again.add(change.address)
-            lists: Body = {key: {INCLUDE: value} for key, value in body.items() if key in _LISTS and value}
-            draft = Draft(change=change, kind=kind, row=times.row_now(kind, id), body=lists)
+            draft.row, draft.name = times.row_now(kind, id), None
+            draft.body = {key: {INCLUDE: value} for key, value in draft.body.items() if key in _LISTS and value}
         self.drafts.append(draft)
 
     def _undo_update(self, kind: Kind, change: Change) -> None:
@@ -235,13 +245,12 @@ class Drafter:
             # Answers that were destroyed with a field are told of that field.
             is_whole = part is None or draft.change.address.kind != draft.kind.name
             was, new, now = (one if is_whole else {str(part): one} for one in (before, made, live))
-            self.left.append(changed_since(draft.change, key, (was, new, now)))
-        if not is_restored:
-            return False
-        reason = why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not before else None
+            self._leave_changed(draft.change, key, was, new, now)
+        if not is_restored or not draft.kind.is_person or before:
+            return is_restored is True
+        reason = why_not_emptied(self._times.live, key, part)
         if reason is not None:
-            what = key if part is None else f"a part of {key}"
-            self.leave(draft.change, key, f"{what} is left as it is: {reason}")
+            self.leave(draft.change, key, f"{key if part is None else f'a part of {key}'} is left as it is: {reason}")
         return reason is None
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
@@ -272,11 +281,10 @@ class Drafter:
         names: dict[str, str] = {}
         for id, now in live.items():
             was = before.get(id)
-            if was is None and now in added:
-                continue
             if was in renames and now not in (was, renames[was]):
-                self.left.append(changed_since(change, key, (was, renames[was], now)))
-            names[id] = was if was in renames and now == renames[was] else now
+                self._leave_changed(change, key, was, renames[was], now)
+            if was is not None or now not in added:
+                names[id] = was if was in renames and now == renames[was] else now
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
         again = [name for id, name in before.items() if id not in names and name in free]
@@ -295,8 +303,8 @@ class Drafter:
             there = [item for item in listed if self._times.named(KINDS[USER], str(item))]
             if len(there) < len(listed):
                 out[key] = [*there]
-                people = count_noun(len(listed) - len(there), "person who is", "people who are")
-                self.leave(change, key, f"{key} lack {people} not live any more")
+                missing = count_noun(len(listed) - len(there), "person who is", "people who are")
+                self.leave(change, key, f"{key} lack {missing} not live any more")
         return out
 
     def _leave_taken_names(self) -> None:
@@ -306,20 +314,19 @@ class Drafter:
         free = {draft for draft in claims if twice[draft.kind.name, draft.name] == 1}
         while True:
             leaving = {(one.kind.name, one.id) for one in self.drafts if one.absent or one in free}
-            taken = {draft for draft in free if not leaving.issuperset(self._holders(draft))}
+            taken = {
+                draft
+                for draft in free
+                if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
+            }
             if not taken:
                 break
             free -= taken
         for draft in (one for one in claims if one not in free):
-            is_new = draft.row is None
-            key, what = (ALL, "is not created again") if is_new else (draft.kind.name_key, "keeps its name")
+            key, what = (draft.kind.name_key, "keeps its name") if draft.row else (ALL, "is not created again")
             self.leave(draft.change, key, f'it {what}: another live resource has the name "{draft.name}"')
             draft.name = None
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
-
-    def _holders(self, draft: Draft) -> Iterator[tuple[str, str]]:
-        """Yield the kind and id of each live resource that has the name that a draft is to take."""
-        return ((draft.kind.name, row.id) for row in self._times.named(draft.kind, str(draft.name)))
 
     def _give_answers_back(self) -> None:
         """Draft the answers that were destroyed with fields and choices that are there again."""
@@ -330,9 +337,9 @@ class Drafter:
             draft = Draft(change=change, kind=kind, row=times.row_now(kind, str(entry["id"])))
             if draft.row is None:
                 continue
-            lost = members(entry["answers"]).items()
-            made: Body = {part: [] if isinstance(value, list) else None for part, value in lost}
-            states: Sequence[Body] = (entry, {"answers": made}, times.body_now(kind, draft.row))
+            lost = members(entry["answers"])
+            emptied: Body = {part: [] if isinstance(value, list) else None for part, value in lost.items()}
+            states: Sequence[Body] = (entry, {"answers": emptied}, times.body_now(kind, draft.row))
             for answers in self._earlier(draft, ["answers"], states).values():
                 draft = people.setdefault(draft.id, draft)
                 draft.body["answers"] = {**members(answers), **members(draft.body.get("answers"))}
@@ -347,8 +354,3 @@ def _filled_since(made: Body, live: Body) -> str | None:
 
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
-
-
-def _is_unresolved(kind: Kind, body: Body) -> bool:
-    """Whether a relation has an item that is a text: its id stands in it, because what it relates is not known."""
-    return any(isinstance(item, str) for item in items_of(body, kind.entry_items.key if kind.entry_items else ""))

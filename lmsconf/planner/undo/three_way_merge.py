@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.custom_field.types import FieldRow, parts_of
+from lmsconf.kinds.custom_field.compare import live_field_form
+from lmsconf.kinds.custom_field.types import FLAGS, FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
@@ -27,7 +28,7 @@ from lmsconf.model.guards import Policy
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.kept_state import field_form, lost_answer_entries
+from lmsconf.planner.undo.kept_state import lost_answer_entries
 from lmsconf.planner.undo.undone_run import (
     MARK,
     RunToUndo,
@@ -55,6 +56,10 @@ class Times:
             {name: {row.id: row for row in of.snapshot.rows(row_type_of(kind))} for name, kind in KINDS.items()}
             for of in (self.before, self.live)
         )
+        self._by_name: dict[tuple[str, str], list[Any]] = {}
+        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
+            for row in self._rows_now[kind.name].values():
+                self._by_name.setdefault((kind.name, kind.normalize_name(row.name)), []).append(row)
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
         for kind in (kind for kind in KINDS.values() if not kind.is_relation):
@@ -105,8 +110,8 @@ class Times:
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Yield the entries of the people whose answers to a field, or to choices of it, a change deleted."""
         row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        entries = lost_answer_entries(self.before, change, row)
-        return (with_names(KINDS[USER], entry, self._then) for entry in entries)
+        for entry in lost_answer_entries(self.before, change, row):
+            yield with_names(KINDS[USER], entry, self._then)
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
@@ -124,15 +129,9 @@ class Times:
         new = [row for row in self.named(kind, change.address.name) if self.row_before(kind, row.id) is None]
         return new[0] if len(new) == 1 else None
 
-    def named(self, kind: Kind, name: str) -> list[Any]:
+    def named(self, kind: Kind, name: str | None) -> list[Any]:
         """Return the live resources of a kind that have a name."""
-        return [row for _, row in self._by_name.get((kind.name, name), ())]
-
-    @cached_property
-    def _by_name(self) -> Mapping[tuple[str, str], Sequence[tuple[Kind, Any]]]:
-        kinds = [kind for kind in KINDS.values() if not kind.is_relation]
-        rows = [(kind, row) for kind in kinds for row in self._rows_now[kind.name].values()]
-        return grouped(rows, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
+        return self._by_name.get((kind.name, name or ""), [])
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
@@ -184,7 +183,8 @@ def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
     if isinstance(row, PersonRow):
         form = person_form(planning, row)
     elif isinstance(row, FieldRow):
-        form = field_form(row)
+        # A flag that the response lacks is left out.
+        form = {**live_field_form(row), **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None}}
     else:
         at = Address.of(kind.name, kind.normalize_name(row.name))
         form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
@@ -198,8 +198,9 @@ EXCLUDE: Final = "exclude"
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
     if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
-        unwanted = items_of(wanted, EXCLUDE)
-        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(item in live for item in unwanted)
+        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(
+            item in live for item in items_of(wanted, EXCLUDE)
+        )
     if isinstance(wanted, dict) and isinstance(live, str):
         # Content, with its id beside its name.
         return wanted.get("name") == live

@@ -20,90 +20,82 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.plan import Change, UndoLevel
 from lmsconf.planner.undo.conflicts import ALL, LIMITED, LeftAlone
 from lmsconf.planner.undo.restored_entries import Draft, Drafter
-from lmsconf.planner.undo.three_way_merge import Body, Names, Times, named_parts, with_names
+from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
 
-class Inversion:
-    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why.
+def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict[Address, Change]]:
+    """Return the declarations that undo a run, with what is left alone as problems, and the change that each undoes.
 
-    origins: the address of each declaration that undoes the run → the change of the run that it undoes.
+    left: the addresses, in the plan of the run, of changes that are left alone, and why.
     """
+    run, drafter = times.run, Drafter(times)
+    changes = [change for change in run.plan.changes if run.is_done(change)]
+    drafter.undo(change for change in changes if change.address not in left)
+    skipped = [LeftAlone(change=one, key=ALL, reason=left[one.address]) for one in changes if one.address in left]
+    names = Names()
+    for draft in drafter.drafts:
+        names |= _names_after(draft, times)
+    origins: dict[Address, Change] = {}
+    entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
+    for draft in drafter.drafts:
+        made = _entries(draft, names, drafter, run.name)
+        entries += made
+        origins |= {entry.address: draft.change for entry in made}
+    manifests = Manifests(
+        declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
+        absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
+        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
+        digest=sha256({"undo": run.name}),
+    )
+    return manifests, origins
 
-    def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
-        self._times, self._left = times, left
-        self._drafter = Drafter(times)
-        self._names = Names()
-        self._entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
-        self.origins: dict[Address, Change] = {}
 
-    def run(self) -> Manifests:
-        """Return the declarations that undo the run, with what is left alone as their problems."""
-        run, drafter = self._times.run, self._drafter
-        changes = [change for change in run.plan.changes if run.is_done(change)]
-        drafter.undo(change for change in changes if change.address not in self._left)
-        for draft in drafter.drafts:
-            self._names |= self._names_after(draft)
-        for draft in drafter.drafts:
-            self._write(draft)
-        return Manifests(
-            declared=tuple(one for one in self._entries if isinstance(one, DesiredResource)),
-            absent=tuple(one for one in self._entries if isinstance(one, DeleteEntry)),
-            problems=tuple(self._problems(changes)),
-            digest=sha256({"undo": run.name}),
-        )
+def _names_after(draft: Draft, times: Times) -> Names:
+    """Return the names after the undo of a resource and its parts, by those that it has in drafts."""
+    if draft.kind.is_relation:
+        return {}
+    then = times.row_before(draft.kind, draft.change.id)
+    earlier = "" if then is None else shown_name(draft.kind, times.before, then)
+    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), draft.name_after, draft.parts)
 
-    def _names_after(self, draft: Draft) -> Names:
-        """Return the names after the undo of a resource and its parts, by those that it has in drafts."""
-        kind, times = draft.kind, self._times
-        if kind.is_relation:
-            return {}
-        then = times.row_before(kind, draft.change.id)
-        known = times.live_name(kind, draft.row, "" if then is None else shown_name(kind, times.before, then))
-        return named_parts(kind, known, self._name(draft), draft.parts)
 
-    def _name(self, draft: Draft) -> str:
-        return draft.name or draft.kind.normalize_name(draft.row.name)
+def _entries(
+    draft: Draft, names: Names, drafter: Drafter, run: str
+) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
+    """Return what a draft declares, but for keys that refer to what is not there."""
+    kind, what = draft.kind, "is not created again" if draft.row is None else "is left as it is"
+    without = "is left as it is" if kind.is_relation else what
+    body = with_names(kind, draft.body, names)
+    missing = {key: _missing(kind, key, value) for key, value in body.items()}
+    for key in (key for key in body if missing[key]):
+        if kind.is_relation or draft.row is None:
+            drafter.leave(draft.change, ALL, f"it {without}: {missing[key]} is not there")
+            return []
+        drafter.leave(draft.change, key, f"{key} {what}: {missing[key]} is not there")
+    body = {key: value for key, value in body.items() if not missing[key]}
+    if not kind.is_relation:
+        if not body and draft.name is None and not draft.absent:
+            return []
+        body = {kind.name_key: draft.name_after, **({"id": draft.id} if draft.row else {}), **body}
+    wrong: list[Problem] = []
+    entry = ManifestEntry(body=body, places=run_source(run), timezone=None, report=wrong.append)
+    made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
+    if wrong:
+        drafter.leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
+    return [] if wrong else made
 
-    def _write(self, draft: Draft) -> None:
-        """Add what a draft declares, but for keys that refer to what is not there."""
-        kind, leave = draft.kind, self._drafter.leave
-        body = with_names(kind, draft.body, self._names)
-        gone = {key: _missing(kind, key, value) for key, value in body.items()}
-        for key, missing in ((key, missing) for key, missing in gone.items() if missing):
-            if kind.is_relation or draft.row is None:
-                what = "is left as it is" if kind.is_relation else "is not created again"
-                leave(draft.change, ALL, f"it {what}: {missing} is not there")
-                return
-            leave(draft.change, key, f"{key} is left as it is: {missing} is not there")
-        body = {key: value for key, value in body.items() if not gone[key]}
-        if not kind.is_relation:
-            if not body and draft.name is None and not draft.absent:
-                return
-            pin: Body = {} if draft.row is None else {"id": draft.id}
-            body = {kind.name_key: self._name(draft), **pin, **body}
-        wrong: list[Problem] = []
-        entry = ManifestEntry(body=body, places=run_source(self._times.run.name), timezone=None, report=wrong.append)
-        made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
-        if wrong:
-            what = "is not created again" if draft.row is None else "is left as it is"
-            leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
-            return
-        self._entries += made
-        self.origins |= {one.address: draft.change for one in made}
 
-    def _problems(self, changes: Sequence[Change]) -> Iterator[Problem]:
-        """Yield what cannot come back of what is undone, then what is left alone."""
-        drafter = self._drafter
-        skipped = [change for change in changes if change.address in self._left]
-        left = [LeftAlone(change=one, key=ALL, reason=self._left[one.address]) for one in skipped]
-        left += (*drafter.left, *drafter.left_values)
-        untouched = {one.change.address for one in left if one.key == ALL} | drafter.there_again
-        for change in changes:
-            if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
-                message = f"{change.address}: {change.undo.reason}"
-                yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
-        yield from (one.warning(self._names) for one in left)
+def _problems(
+    changes: Sequence[Change], there_again: set[Address], left: Sequence[LeftAlone], names: Names
+) -> Iterator[Problem]:
+    """Yield what cannot come back of what is undone, then what is left alone."""
+    untouched = {one.change.address for one in left if one.key == ALL} | there_again
+    for change in changes:
+        if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
+            message = f"{change.address}: {change.undo.reason}"
+            yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
+    yield from (one.warning(names) for one in left)
 
 
 def _missing(kind: Kind, key: str, value: Json) -> str | None:

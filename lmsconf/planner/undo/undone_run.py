@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, LISTS, PartReferences
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallIndex, is_creation
+from lmsconf.model.calls import Call, calls_by_address, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
@@ -22,21 +22,27 @@ from lmsconf.model.snapshot import Snapshot
 
 MARK: Final = "\x00"
 """In the name of what will not be there after the undo: no name of a manifest contains it."""
-Rename: TypeAlias = Callable[..., str]
-"""(kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part."""
 
 
-def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename) -> dict[str, Json]:
-    """Return an entry with every reference in it replaced: parts first, since they are found by their resource."""
+def map_references(kind: Kind, body: Mapping[str, Json], rename: Callable[..., str]) -> dict[str, Json]:
+    """Return an entry with every reference in it replaced: parts first, since they are found by their resource.
+
+    rename: (kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part.
+    """
     value: Json = dict(body)
-    for owner_kind, shapes in kind.part_references.items():
-        for shape in shapes:
-            if shape.at[:1] == (kind.section,):
-                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename, owner_kind)))
-    for other, trails in kind.references.items():
-        for trail in trails:
-            if trail[:1] == (kind.section,):
-                value = _map(value, trail[2:], partial(_renamed, partial(rename, other)))
+    changes = [
+        (shape.at, partial(_with_parts, shape, partial(rename, owner)))
+        for owner, shapes in kind.part_references.items()
+        for shape in shapes
+    ]
+    changes += [
+        (trail, partial(_renamed, partial(rename, other)))
+        for other, trails in kind.references.items()
+        for trail in trails
+    ]
+    for (section, _, *rest), change in changes:
+        if section == kind.section:
+            value = _map(value, rest, change)
     return members(value)
 
 
@@ -92,24 +98,19 @@ def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
 
 def renamed_to(kind: Kind, change: Change | None) -> str | None:
     """Return the name that an update gives a resource; None if it keeps its own."""
-    before, after = (change.before, change.after) if change is not None else (None, None)
-    if not isinstance(before, dict) or not isinstance(after, dict):
+    if change is None or change.before is None:
         return None
-    name = after.get(kind.name_key)
-    return str(name) if name is not None and name != before.get(kind.name_key) else None
+    name = members(change.after).get(kind.name_key)
+    return str(name) if name is not None and name != members(change.before).get(kind.name_key) else None
 
 
 def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each part that an update renames."""
-    fields = () if change is None else change.fields
     return (
         (normalize_name(field.before), normalize_name(str(field.after)))
-        for field in fields
+        for field in (() if change is None else change.fields)
         if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str)
     )
-
-
-_MAY_BE_DONE = frozenset({CallState.DONE, CallState.IN_FLIGHT})
 
 
 class RunToUndo:
@@ -131,22 +132,24 @@ class RunToUndo:
         self.name, self.plan, self.before = recorded.name, plan, before
         self.digest = recorded.opening.digest if recorded.opening is not None else ""
         self.recreated, self.unsure = recreated or {}, unsure
-        self._recorded = {call.call: call for call in recorded.calls}
-        self._calls = CallIndex(plan.calls)
+        self._ids = {call.call: RemoteId(call.id) for call in recorded.calls if call.id}
+        self._done = {call.call for call in recorded.calls if call.effect is CallState.DONE}
+        self._begun = self._done | {call.call for call in recorded.calls if call.effect is CallState.IN_FLIGHT}
+        self._calls = calls_by_address(plan.calls)
 
     def calls(self, change: Change) -> list[Call]:
         """Return the calls of a change that were carried out, or may have been."""
-        return [call for call in self._calls.of(change.address) if self._may_be_done(call)]
+        return [call for call in self._calls.get(change.address, ()) if call.id in self._begun]
 
     def is_done(self, change: Change) -> bool:
         """Whether the run has, or may have, carried out any of a change."""
         cause = change.goes_with if change.is_effect else None
-        return any(map(self._may_be_done, self._calls.of(cause or change.address)))
+        return any(call.id in self._begun for call in self._calls.get(cause or change.address, ()))
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
-        recorded = (self._recorded[call.id] for call in self.calls(change) if is_creation(call.operation))
-        return next((RemoteId(one.id) for one in recorded if one.id), None)
+        creations = (call.id for call in self.calls(change) if is_creation(call.operation))
+        return next((self._ids[call] for call in creations if call in self._ids), None)
 
     def texts(self, change: Change, key: str = "", *, unsure: bool = False) -> frozenset[str]:
         """Return the people and the texts of the calls of a change, or of those about a list of people.
@@ -154,27 +157,19 @@ class RunToUndo:
         Only of those that were, or may have been, carried out; if `unsure`, of those that may not have been.
         """
         word = key.removesuffix("s") if key in LISTS else ""
-        calls = [call for call in self._calls.of(change.address) if word in call.operation]
-        chosen = [call for call in calls if (not self._is_done(call) if unsure else self._may_be_done(call))]
+        calls = [call for call in self._calls.get(change.address, ()) if word in call.operation]
+        chosen = [call for call in calls if (call.id not in self._done if unsure else call.id in self._begun)]
         bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
         people = (call.people for call in chosen)
         return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
-        return all(map(self._is_done, self._calls.of(change.address)))
+        return all(call.id in self._done for call in self._calls.get(change.address, ()))
 
     def has_only_deleted(self, change: Change) -> bool:
         """Whether the run may have deleted a resource that it replaces, and did not certainly create it again."""
         calls = self.calls(change)
         return any(call.method == "DELETE" for call in calls) and not any(
-            is_creation(call.operation) and self._is_done(call) for call in calls
+            is_creation(call.operation) and call.id in self._done for call in calls
         )
-
-    def _is_done(self, call: Call) -> bool:
-        recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.effect is CallState.DONE
-
-    def _may_be_done(self, call: Call) -> bool:
-        recorded = self._recorded.get(call.id)
-        return recorded is not None and recorded.effect in _MAY_BE_DONE
