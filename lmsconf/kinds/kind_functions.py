@@ -33,7 +33,6 @@ from lmsconf.kinds.group import (
     record_condition_changes,
     similar_conditions,
     similar_members,
-    smart_group_before_deletion,
     smart_group_deletion,
     smart_group_steps,
 )
@@ -82,7 +81,7 @@ _DIFF: Final[Mapping[str, Callable[[PlanContext, AnyMatch], BeforeAfter | None]]
 _BEFORE_DELETION: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], BeforeAfter]]] = {
     CUSTOM_FIELD: field_before_deletion,
     GROUP: group_before_deletion,
-    SMART_GROUP: smart_group_before_deletion,
+    SMART_GROUP: group_before_deletion,
     CONTENT_TARGET: assignment_before_deletion,
 }
 _STEPS: Final[Mapping[str, Callable[[PlanContext, AnyMatch, BeforeAfter], list[Step]]]] = {
@@ -138,14 +137,13 @@ def finish_matching(planning: PlanContext, results: Mapping[str, MatchResult[Any
 
     results: by kind, as matched.
     """
-    fields, people = results[CUSTOM_FIELD], results[USER]
     for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
         find_rename_cycles(planning, results[kind])
-    record_deletions(planning, fields)
-    report_admin_lockout(planning, people)
-    count_lost_answers(planning, people)
+    record_deletions(planning, results[CUSTOM_FIELD])
+    report_admin_lockout(planning, results[USER])
+    count_lost_answers(planning, results[USER])
     record_condition_changes(planning, results[SMART_GROUP])
-    count_slots(planning, fields)
+    count_slots(planning, results[CUSTOM_FIELD])
 
 
 def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> list[Step]:

@@ -23,8 +23,6 @@ from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import (
-    ANSWERED,
-    NAMED,
     BeforeAfter,
     Deletion,
     Match,
@@ -121,12 +119,12 @@ def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, F
 
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
     """Return the Ref for answers to a field, or those that pick a choice, being set."""
-    return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
+    return Ref(field, "(answered)" if choice is None else f"(answered) {choice}")
 
 
 def named_ref(field: Address, choice: str) -> Ref:
     """Return the Ref for a choice of a field being renamed to that name."""
-    return Ref(field, f"{NAMED} {choice}")
+    return Ref(field, f"(named) {choice}")
 
 
 def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:

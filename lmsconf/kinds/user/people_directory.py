@@ -25,7 +25,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
+from lmsconf.model.names import did_you_mean_email, grouped, normalize_email
 
 
 class PeopleDirectory(Struct, frozen=True):
@@ -276,68 +276,37 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
         )
 
 
-class PeopleSides(Struct):
-    """The two sides of a group or a smart group, to which its lists of people are added; see BeforeAfter."""
-
-    before: Form
-    after: Form
-    sizes: dict[str, int] = field(default_factory=dict)
-    archived: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def compared(self, row: object, keys: Iterable[str]) -> BeforeAfter:
-        """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
-        return BeforeAfter(
-            before=None if row is None else self.before,
-            after=self.after,
-            sizes=self.sizes,
-            archived=self.archived,
-            defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
-        )
-
-
-def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
-    """Return the sides of a declared group or smart group with its name alone."""
-    row, name = match.row, match.address.name
-    return PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": name})
-
-
 def compare_lists(
-    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
+    planning: PlanContext,
+    match: Match[Any, Any],
+    keys: Iterable[str],
+    before: Form,
+    after: Form,
+    sizes: dict[str, int],
 ) -> BeforeAfter | None:
-    """Return both sides with the declared lists of people; None, with a problem, if one was not read."""
-    for key, people in declared_lists(match.declared.spec):
-        if not compare_people_list(planning, match.declared, key, people, match.row, sides):
-            return None
-    return sides.compared(match.row, keys)
+    """Return both sides of a group with its declared lists of people; None, with a problem, if one was not read.
 
-
-def compare_people_list(
-    planning: PlanContext, declared: DesiredResource[Any], key: str, people: PeopleList, row: object, sides: PeopleSides
-) -> bool:
-    """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
-    sides.after[key] = wanted = report_unknown_people(planning, declared, key, people)
-    live = PeopleList(frozenset())
-    if row is not None:
-        ids: frozenset[RemoteId] | None = getattr(row, key)
-        if ids is None:
-            report_unread_list(planning, declared.address, key, declared.places.at(key))
-            return False
-        note_unlisted_ids(planning, declared, key, ids)
-        directory, left = people_directory(planning), planning.archived_ids & ids
-        sides.before[key] = live = directory.live_to_compare(ids, wanted)
-        sides.sizes[key] = count_for_share(planning, ids)
-        sides.archived[key] = directory.live_to_compare(left, wanted).include
-    if key == "managers":
-        check_managers(planning, declared, wanted.include, live.include)
-    return True
-
-
-def deleted_with_lists(planning: PlanContext, form: Form, lists: Mapping[str, frozenset[RemoteId]]) -> BeforeAfter:
-    """Return the state of a group or a smart group before it is deleted: its form, with lists of people."""
-    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
-    people = {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
-    sizes = {key: len(ids) - len(archived[key]) for key, ids in lists.items()}
-    return BeforeAfter(before={**form, **people}, after=None, sizes=sizes, archived=archived)
+    before, after, sizes: of its name and conditions. keys: those of which a new group leaves some to the service.
+    """
+    row, declared, directory = match.row, match.declared, people_directory(planning)
+    sides = BeforeAfter(before=before, after=after, sizes=sizes)
+    for key, people in declared_lists(declared.spec):
+        after[key] = wanted = report_unknown_people(planning, declared, key, people)
+        live = PeopleList(frozenset())
+        if row is not None:
+            ids: frozenset[RemoteId] | None = getattr(row, key)
+            if ids is None:
+                report_unread_list(planning, declared.address, key, declared.places.at(key))
+                return None
+            note_unlisted_ids(planning, declared, key, ids)
+            before[key] = live = directory.live_to_compare(ids, wanted)
+            sides.sizes[key] = count_for_share(planning, ids)
+            sides.archived[key] = directory.live_to_compare(planning.archived_ids & ids, wanted).include
+        if key == "managers":
+            check_managers(planning, declared, wanted.include, live.include)
+    if row is None:
+        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in keys if key not in after))
+    return sides
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
