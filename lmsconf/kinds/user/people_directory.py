@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
+from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
@@ -102,7 +103,7 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
 
 
 def check_managers(
-    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Iterable[str]
+    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Collection[str]
 ) -> None:
     """Report what the manager right has to do with declared managers, as far as the dialect knows it.
 
@@ -113,45 +114,35 @@ def check_managers(
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
     if rule == "anybody" and not may_lose:
         return
-    people, before = people_directory(planning), frozenset(live)
+    change = "Remove the person from `managers`, or change the entry under `users:`. The dialect key is {}."
     for person in sorted(managers):
+        report = partial(_person, planning, declared, "managers", person)
         match = planning.planned_people.get(person)
-        key = None if match is None else _key_without_right(match.declared.spec)
-        if rule == "anybody" or person in before or _can_manage(people, person, match):
-            if may_lose and match is not None and loses_manager_right(match.declared.spec, match.row):
+        spec = PersonSpec(declared_keys=frozenset()) if match is None else match.declared.spec
+        if rule == "anybody" or person in live or _can_manage(people_directory(planning), person, match):
+            if may_lose and match is not None and loses_manager_right(spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
-                _report_manager(planning, declared, person, why, MANAGED_GROUPS)
-        elif rule == "given" and key is not None:
-            why = f"is given the manager right along, and the entry rules it out with `{key}`"
-            _report_manager(planning, declared, person, why, WHO_CAN_MANAGE)
-        elif rule == "given":
-            given = "is given the manager right along, because the service gives it to managers"
-            _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
-        else:
-            why = "cannot be made manager, because the service requires the manager right"
-            _person(
-                planning,
-                declared,
-                "managers",
-                person,
+                report("refusal/changed-along", why, change.format(MANAGED_GROUPS))
+        elif rule != "given":
+            report(
                 "refusal/manager-right",
-                why,
+                "cannot be made manager, because the service requires the manager right",
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
                 f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-
-
-def _report_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
-    """Report a manager whose entry under `users:` contradicts that."""
-    hint = f"Remove the person from `managers`, or change the entry under `users:`. The dialect key is {key}."
-    _person(planning, declared, "managers", person, "refusal/changed-along", why, hint)
+        elif spec.flag("manager") is False or spec.archive_date:
+            key = "manager" if spec.flag("manager") is False else ARCHIVE_DATE
+            why = f"is given the manager right along, and the entry rules it out with `{key}`"
+            report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
+        else:
+            given = "is given the manager right along, because the service gives it to managers"
+            report("person/given-right", given, None, Severity.NOTE)
 
 
 def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, PersonRow] | None) -> bool:
     """Return whether somebody can manage after the plan."""
-    spec = None if match is None else match.declared.spec
-    if match is not None and spec is not None and any(spec.flag(right) is not None for right in RIGHTS):
-        return any(planned_flag(spec, match.row, right) for right in RIGHTS)
+    if match is not None and not match.declared.spec.declared_keys.isdisjoint(RIGHTS):
+        return any(planned_flag(match.declared.spec, match.row, right) for right in RIGHTS)
     row = people.by_email.get(person)
     # Without rights in the row, as in an old snapshot, nothing is reported.
     return person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
@@ -159,17 +150,21 @@ def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, P
 
 def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
-    listing = planning.snapshot.rows(PersonRow)
-    later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
     planning.planned_people = {one.address.name: one for one in planned}
+    rows = {one.address.name: one.row for one in matched.matches if one.row is not None}
+    for email, match in planning.planned_people.items():
+        if match.row is not None:
+            is_archived = planned_flag(match.declared.spec, match.row, "archived")
+            rows[email] = replace(match.row, email=email, archived=is_archived)
+    later = {row.id: row for row in rows.values()}
     to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
     hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
-    new = frozenset(match.address.name for match in matched.matches if match.row is None) - hidden
+    may_create = planning.policy.create_people
     directory = PeopleDirectory.of(
-        (later.get(row.id, row) for row in listing), new if planning.policy.create_people else frozenset()
+        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)),
+        frozenset(one.address.name for one in matched.matches if one.row is None and may_create) - hidden,
     )
-    rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     planning.people = replace(
         directory,
@@ -185,8 +180,7 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     The API specification does not say whether GET /users lists archived people (Users). A service that lists
     one does. While a run is verified, who is listed as archived may be so by this run alone.
     """
-    is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
-    if not is_unlisted or match.declared.spec.flag("archived") is None:
+    if match.row is not None or planning.snapshot.of(USER).incomplete or match.declared.spec.flag("archived") is None:
         return False
     return planning.policy.verifying or not lists_archived(planning)
 
@@ -194,18 +188,6 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
 def lists_archived(planning: PlanContext) -> bool:
     """Return whether the listing of people has somebody who is archived."""
     return any(row.archived and not row.unlisted for row in planning.snapshot.rows(PersonRow))
-
-
-def _key_without_right(spec: PersonSpec) -> str | None:
-    """Return the key of an entry that rules the manager right out."""
-    return "manager" if spec.flag("manager") is False else "custom_archive_date" if spec.archive_date else None
-
-
-def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: PersonRow) -> PersonRow:
-    """Return a live row with the e-mail, and archived or not, as after this plan."""
-    if not planning.chosen(match.address) or planning.policy.additive:
-        return row
-    return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
 
 
 def report_unknown_people(
@@ -216,29 +198,24 @@ def report_unknown_people(
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list, archived
     people left out. An e-mail that several active people share is an error, an archived person a warning.
     """
-    people = people_directory(planning)
+    people, report = people_directory(planning), partial(_person, planning, declared, key)
     named = listed.named_emails
     # Not the difference of both: that would go through all people for each list.
     unlisted = frozenset(one for one in named if one not in people.by_email) - people.new
     missing = sorted(unlisted - people.archived)
     for person in sorted(named.intersection(people.twice)):
-        _person(
-            planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
-        )
+        report(person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON)
     for person in sorted(named & people.archived):
         hint = "Archived people cannot learn: remove the person, or unarchive the account."
-        _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
-    known = PeopleList(listed.include - unlisted, listed.exclude - unlisted, listed.whole)
-    if not missing:
-        return known
+        report(person, "person/archived", "is archived", hint, Severity.WARNING)
     counted = len(named - people.archived)
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= counted
-    severity = Severity.WARNING if skip else Severity.ERROR
+    is_few = len(missing) * 10 <= counted
+    severity = Severity.WARNING if planning.policy.skip_unknown and is_few else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
         near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
-        _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
-    if not skip and planning.policy.skip_unknown:
+        report(person, "person/unknown", "is not a person of this workspace", near, severity)
+    if planning.policy.skip_unknown and not is_few:
         planning.report(
             declared,
             "person/too-many-unknown",
@@ -246,7 +223,7 @@ def report_unknown_people(
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
         )
-    return known
+    return PeopleList(listed.include - unlisted, listed.exclude - unlisted, listed.whole)
 
 
 def _person(
