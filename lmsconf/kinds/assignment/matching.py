@@ -65,11 +65,11 @@ def match_assignments(
         contents.find_id(absent_entry, must=False)
     targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
     live = {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
-    listing = planning.snapshot.of(CONTENT_TARGET)
+    why = planning.snapshot.of(CONTENT_TARGET).incomplete
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
-        live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
+        live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), listing.incomplete, out)
+    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), out)
     for entry in ready:
         matching.match(entry)
     for entry in declared:
@@ -81,10 +81,10 @@ def match_assignments(
     planner.plan_all(ready)
     report_without_replacement(planning, (*declared, *absent), live, ready)
     _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
-    if listing.incomplete:
+    if why:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
-            _report_incomplete(planning, address, its_entry, listing.incomplete)
+            _report_incomplete(planning, address, its_entry, why)
         out.deletions.clear()
     return out
 
@@ -103,30 +103,29 @@ def _kept_precisely(
 class _Matching(Struct, frozen=True):
     """Entries, matched with the live targets of the same identity.
 
-    unclear: the targets whose audience is not known, by each identity that they may have. incomplete: why targets may
-    be missing. entry_of: the first entry that names an identity.
+    unclear: the targets whose audience is not known, by each identity that they may have. entry_of: the first entry
+    that names an identity.
     """
 
     planning: PlanContext
     contents: ContentResolver
     live: Mapping[Identity, Sequence[TargetRow]]
     unclear: Mapping[Identity, TargetRow]
-    incomplete: str | None
     out: MatchResult[AssignmentSpec, TargetRow]
     entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = field(default_factory=dict)
 
     def match(self, entry: DesiredResource[AssignmentSpec]) -> None:
         """Match a declaration, or report why that is not possible."""
         key = self.contents.identity(entry)
-        rows = self.live.get(key, ())
+        rows, why = self.live.get(key, ()), self.planning.snapshot.of(CONTENT_TARGET).incomplete
         if (other := self.entry_of.setdefault(key, entry)) is not entry:
             _report_same_assignment(self.planning, entry, other)
         elif len(rows) > 1:
             report_live_twice(self.planning, entry, rows)
         elif not rows and (row := self.unclear.get(key)):
             _report_unclear_audience(self.planning, entry, row)
-        elif not rows and self.incomplete:
-            _report_incomplete(self.planning, entry.address, entry, self.incomplete)
+        elif not rows and why:
+            _report_incomplete(self.planning, entry.address, entry, why)
         else:
             self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
 
@@ -156,10 +155,8 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
         near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
-        message, hint = why_name_is_missing(planning, to, near)
-        planning.report(
-            entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", message, hint=hint
-        )
+        code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
+        planning.report(entry, code, *why_name_is_missing(planning, to, near))
     return False
 
 
@@ -241,7 +238,7 @@ def _report_unclear_audience(
     planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
 ) -> None:
     audiences = audience_candidates(planning, row)
-    names = " and ".join(str(audience) for audience in audiences)
+    names = " and ".join(audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
         names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
@@ -272,25 +269,21 @@ def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRo
 
     None, with a problem, if a live time cannot be parsed.
     """
-    row = match.row
-    spec = match.declared.spec
+    row, spec = match.row, match.declared.spec
     after = declared_entry(spec, planning.policy)
     if row is None:
         return BeforeAfter(before=None, after=after)
     window = parse_live_window(planning, row, match.declared)
     if window is None:
         return None
-    if (row.mandatory, *window) == (spec.mandatory, spec.visible_from, spec.visible_until):
-        return BeforeAfter(before=after, after=after)
     live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
     return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
 
 
 def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
     """Return the live assignment; a time that cannot be parsed is shown verbatim."""
-    row = deletion.row
-    form = live_entry(planning, row)
+    form = live_entry(planning, deletion.row)
     spec = None if deletion.absent is None else deletion.absent.spec
     if spec is not None and spec.content_pins:
-        form["content"] = {"name": spec.content, "id": row.content}
+        form["content"] = {"name": spec.content, "id": deletion.row.content}
     return BeforeAfter(before=form, after=None)

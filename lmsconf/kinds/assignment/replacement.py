@@ -8,7 +8,8 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, time, tzinfo
+from datetime import UTC, datetime, time
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -68,23 +69,6 @@ def _kept_until(
     return finish, moments[finish]
 
 
-def _deletion_of_kept(
-    planning: PlanContext, address: Address, row: TargetRow, until: datetime, by: tuple[_Declared, Replacement]
-) -> Deletion[TargetRow]:
-    """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
-    entry, one = by
-    return Deletion(
-        address=address,
-        row=row,
-        absent=DeleteEntry(
-            address=address,
-            spec=AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins),
-            places=FixedSource(entry.places.at("keep")),
-        ),
-        reason=f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress",
-    )
-
-
 def report_without_replacement(
     planning: PlanContext,
     entries: Iterable[_Declared | DeleteEntry[Any]],
@@ -97,7 +81,7 @@ def report_without_replacement(
     """
     replaced = [one for one in entries if one.spec.replaced_by]
     names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in (live if replaced else ()))
-    there = {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
+    there = {*(assignment_address(name, to) for name, to in names if name), *(entry.address for entry in ready)}
     for entry in replaced:
         for new in entry.spec.replaced_by:
             if new not in there:
@@ -126,6 +110,7 @@ class ReplacementPlanner:
     ) -> None:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
+        self._report = partial(report_replacement, planning)
         self.settled = set(entry_of)
         self._found: dict[Identity, _Replaced] = {}
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
@@ -139,9 +124,6 @@ class ReplacementPlanner:
             self._plan(replaced)
         self._note_other_audiences()
         self._leave_kept()
-
-    def _report(self, what: str, about: _Declared, **details: Any) -> None:
-        report_replacement(self._planning, what, about, **details)
 
     def _find(self, entry: _Declared, one: Replacement) -> None:
         """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
@@ -176,14 +158,19 @@ class ReplacementPlanner:
             report_live_twice(self._planning, old, rows)
         else:
             for row in rows:
-                self.settled.add(key)
-                if self._keeps_own(key, row, one):
-                    continue
-                replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
-                if replaced.by and _terms(replaced.how) != _terms(one):
-                    first, at = replaced.by[0][0], entry.places.at(*one.path)
-                    self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
-                replaced.by.append((entry, one))
+                self._replace(key, row, old, entry, one)
+
+    def _replace(self, key: Identity, row: TargetRow, old: _Declared, entry: _Declared, one: Replacement) -> None:
+        """Record that an entry replaces a live assignment, unless somebody keeps the content until the date by it."""
+        self.settled.add(key)
+        until = one.keep_until if key[1].kind == USER else None
+        if until is not None and _finish(row) == until and not is_over(self._planning, until):
+            return
+        replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
+        if replaced.by and _terms(replaced.how) != _terms(one):
+            first, at = replaced.by[0][0], entry.places.at(*one.path)
+            self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
+        replaced.by.append((entry, one))
 
     def _plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
@@ -204,12 +191,6 @@ class ReplacementPlanner:
             self._out.matches.append(change)
         elif change is not None:
             self._out.deletions.append(change)
-
-    def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
-        """Whether somebody keeps the content until the date by the assignment that would be replaced."""
-        if key[1].kind != USER or one.keep_until is None:
-            return False
-        return _finish(row) == one.keep_until and not is_over(self._planning, one.keep_until)
 
     def _change(
         self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()
@@ -265,7 +246,9 @@ class ReplacementPlanner:
         gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
         for new in gaps:
             what = "removed in a gap" if replaced.how.closes is None else "hidden in a gap"
-            self._report(what, old, new=new.address, window=_window(new.spec, policy.timezone))
+            sides = (("from", new.spec.visible_from), ("until", new.spec.visible_until))
+            window = " ".join(f"{word} {format_time(moment, policy.timezone)}" for word, moment in sides if moment)
+            self._report(what, old, new=new.address, window=window)
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
@@ -277,9 +260,11 @@ class ReplacementPlanner:
             why = None if in_progress is None else in_progress.unknown
             self._report("cannot keep", old, why=why or "a snapshot file and a drift report do not hold it")
             return []
-        people = self._people(in_progress)
-        report_number_in_progress(self._planning, old, in_progress, until, people)
-        return people if keeps else []
+        directory = people_directory(self._planning)
+        emails = {directory.emails.get(id) for id in (() if in_progress is None else in_progress.people)}
+        active = sorted(email for email in emails - directory.archived if email is not None)
+        report_number_in_progress(self._planning, old, in_progress, until, active)
+        return active if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
         """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
@@ -289,14 +274,13 @@ class ReplacementPlanner:
         if key in self._entry_of:
             return None
         row = next(iter(self._live.get(key, ())), None)
-        finish = None if row is None else _finish(row)
         self.settled.add(key)
-        if row is not None and (finish is None or finish >= until):
+        if row is not None and (_finish(row) or until) >= until:
             return None
         if key in self._kept:
             return self._kept[key].address
         address = assignment_address(old.spec.content, to)
-        mandatory = (replaced.row if row is None else row).mandatory
+        mandatory = (row or replaced.row).mandatory
         start = None if row is None else (parse_live_window(self._planning, row, old) or (None, None))[0]
         self._kept[key] = Match(
             declared=DesiredResource(
@@ -312,37 +296,26 @@ class ReplacementPlanner:
         self._out.matches.append(self._kept[key])
         return address
 
-    def _people(self, in_progress: InProgressRow | None) -> list[str]:
-        """Return the e-mails of the active people who are in progress."""
-        directory = people_directory(self._planning)
-        emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
-        return sorted(email for email in emails if email is not None and email not in directory.archived)
-
     def _note_other_audiences(self) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
         closing = {
             row.content: one for one in self._found.values() for row in self._planning.closing if one.row.id == row.id
         }
         for content, replaced in closing.items():
-            others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
-            kept = {
-                to
-                for to in others
-                for row in self._live[content, to]
-                if _kept_until(self._planning, (content, to), row)
-            }
-            if rest := sorted(set(others) - kept):
-                self._note_others(*replaced.by[0], rest)
-
-    def _note_others(self, entry: _Declared, one: Replacement, audiences: Sequence[Address]) -> None:
-        more = len(audiences) - _SHOWN
-        self._planning.problem(
-            "content-target/replaces-others",
-            f"{one.content} stays assigned to {', '.join(map(str, audiences[:_SHOWN]))}"
-            f"{f' and {more} more' if more > 0 else ''}: this entry does not assign {entry.spec.content} to them",
-            at=entry.places.at(*one.path),
-            severity=Severity.NOTE,
-        )
+            entry, one = replaced.by[0]
+            keys = [key for key in self._live if key[0] == content and key not in self.settled]
+            others = sorted(
+                key[1] for key in keys if not any(_kept_until(self._planning, key, row) for row in self._live[key])
+            )
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            if others:
+                self._planning.problem(
+                    "content-target/replaces-others",
+                    f"{one.content} stays assigned to {', '.join(others[:_SHOWN])}{more}: this entry does not assign "
+                    f"{entry.spec.content} to them",
+                    at=entry.places.at(*one.path),
+                    severity=Severity.NOTE,
+                )
 
     def _leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
@@ -353,8 +326,13 @@ class ReplacementPlanner:
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
                     continue
                 self.settled.add(key)
-                if is_over(self._planning, kept[0]):
-                    self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
+                until, (entry, one) = kept
+                spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
+                absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
+                when = format_time(until, self._planning.policy.timezone)
+                reason = f"it was kept until {when} for somebody in progress"
+                if is_over(self._planning, until):
+                    self._out.deletions.append(Deletion(address=address, row=row, absent=absent, reason=reason))
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:
@@ -370,11 +348,6 @@ def _old(entry: _Declared, one: Replacement) -> _Declared:
 
 def _terms(one: Replacement) -> tuple[object, ...]:
     return one.becomes_optional, one.closes, one.keep_until
-
-
-def _window(spec: AssignmentSpec, zone: tzinfo | None) -> str:
-    sides = (("from", spec.visible_from), ("until", spec.visible_until))
-    return " ".join(f"{word} {format_time(moment, zone)}" for word, moment in sides if moment)
 
 
 def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:
