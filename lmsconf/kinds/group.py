@@ -131,8 +131,12 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     lists: dict[str, frozenset[RemoteId]] = {key: held[key] for key in LISTS if held.get(key) is not None}
     before |= {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
     archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
-    sizes = {key: len(ids) - len(archived[key]) for key, ids in lists.items()}
-    return BeforeAfter(before=before, after=None, sizes=sizes, archived=archived)
+    return BeforeAfter(
+        before=before,
+        after=None,
+        sizes={key: len(ids) - len(archived[key]) for key, ids in lists.items()},
+        archived=archived,
+    )
 
 
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
@@ -146,12 +150,16 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     """Create or rename; then, for managers and for members, add people before removing any."""
     at, row = match.address, match.row
     path = {"groupId": Ref(at) if row is None else row.id}
-    first = rename_steps(planning, "manual-groups.rename", path, match, sides)
     if row is None:
-        body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
-        makes = frozenset({Ref(at)})
-        first = iter([Step(operation="manual-groups.create", body=body, makes=makes, uses=free_name_ref(at))])
-    return [*first, *list_steps(planning, match, path, sides)]
+        creation = Step(
+            operation="manual-groups.create",
+            body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
+            makes=frozenset({Ref(at)}),
+            uses=free_name_ref(at),
+        )
+        return [creation, *list_steps(planning, match, path, sides)]
+    rename = rename_steps(planning, "manual-groups.rename", path, match, sides)
+    return [*rename, *list_steps(planning, match, path, sides)]
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
@@ -277,8 +285,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         before["conditions"] = sorted_conditions(live)
         if not planning.policy.additive:
             planning.planned_conditions[row.id] = wanted
-    sizes = {"conditions": len(live)} if row else {}
-    return compare_lists(planning, match, ("managers",), before, after, sizes)
+    return compare_lists(planning, match, ("managers",), before, after, sizes={"conditions": len(live)} if row else {})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.replacement import ReplacementPlanner, report_without_replacement
@@ -46,6 +45,7 @@ from lmsconf.model.names import grouped, matches_patterns, nearest_email, quote_
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
+_Entry: TypeAlias = DesiredResource[AssignmentSpec] | DeleteEntry[Any]
 
 
 def match_assignments(
@@ -69,15 +69,16 @@ def match_assignments(
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), out)
+    unclear = _unclear_targets(planning, targets)
+    entry_of: dict[Identity, _Entry] = {}
     for entry in ready:
-        matching.match(entry)
+        _match(planning, contents, entry, entry_of, live, unclear, out)
     for entry in declared:
         if (key := contents.identity(entry))[0] is not None:
-            matching.entry_of.setdefault(key, entry)
+            entry_of.setdefault(key, entry)
     for absent_entry in absent:
-        matching.delete(absent_entry)
-    planner = ReplacementPlanner(planning, contents, live, matching.entry_of, out)
+        _delete(planning, contents, absent_entry, entry_of, live, unclear, out)
+    planner = ReplacementPlanner(planning, contents, live, entry_of, out)
     planner.plan_all(ready)
     report_without_replacement(planning, (*declared, *absent), live, ready)
     _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
@@ -100,48 +101,54 @@ def _kept_precisely(
     return [replace(one, spec=replace(one.spec, **times)) for one, times in zip(declared, minutes, strict=True)]
 
 
-class _Matching(Struct, frozen=True):
-    """Entries, matched with the live targets of the same identity.
+def _match(
+    planning: PlanContext,
+    contents: ContentResolver,
+    entry: DesiredResource[AssignmentSpec],
+    entry_of: dict[Identity, _Entry],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    unclear: Mapping[Identity, TargetRow],
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Match a declaration, or report why that is not possible.
 
-    unclear: the targets whose audience is not known, by each identity that they may have. entry_of: the first entry
-    that names an identity.
+    entry_of: the first entry that names an identity. unclear: the targets whose audience is not known, by each identity
+    that they may have.
     """
+    key, why = contents.identity(entry), planning.snapshot.of(CONTENT_TARGET).incomplete
+    first, rows = entry_of.setdefault(key, entry), live.get(key, ())
+    if first is not entry:
+        _report_same_assignment(planning, entry, first)
+    elif len(rows) > 1:
+        report_live_twice(planning, entry, rows)
+    elif not rows and key in unclear:
+        _report_unclear_audience(planning, entry, unclear[key])
+    elif not rows and why:
+        _report_incomplete(planning, entry.address, entry, why)
+    else:
+        out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
 
-    planning: PlanContext
-    contents: ContentResolver
-    live: Mapping[Identity, Sequence[TargetRow]]
-    unclear: Mapping[Identity, TargetRow]
-    out: MatchResult[AssignmentSpec, TargetRow]
-    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = field(default_factory=dict)
 
-    def match(self, entry: DesiredResource[AssignmentSpec]) -> None:
-        """Match a declaration, or report why that is not possible."""
-        key = self.contents.identity(entry)
-        rows, why = self.live.get(key, ()), self.planning.snapshot.of(CONTENT_TARGET).incomplete
-        if (other := self.entry_of.setdefault(key, entry)) is not entry:
-            _report_same_assignment(self.planning, entry, other)
-        elif len(rows) > 1:
-            report_live_twice(self.planning, entry, rows)
-        elif not rows and (row := self.unclear.get(key)):
-            _report_unclear_audience(self.planning, entry, row)
-        elif not rows and why:
-            _report_incomplete(self.planning, entry.address, entry, why)
-        else:
-            self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
-
-    def delete(self, entry: DeleteEntry[Any]) -> None:
-        """Add the deletions of an entry under `absent`, or report why there are none."""
-        key = self.contents.identity(entry)
-        other = self.entry_of.setdefault(key, entry)
-        if isinstance(other, DesiredResource):
-            _report_same_assignment(self.planning, entry, other)
-            return
-        rows = self.live.get(key, ()) if other is entry else ()
-        self.out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
-        if not rows and (row := self.unclear.get(key)):
-            _report_unclear_audience(self.planning, entry, row)
-        elif not rows:
-            report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
+def _delete(
+    planning: PlanContext,
+    contents: ContentResolver,
+    entry: DeleteEntry[Any],
+    entry_of: dict[Identity, _Entry],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    unclear: Mapping[Identity, TargetRow],
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Add the deletions of an entry under `absent`, or report why there are none; the arguments are as for `_match`."""
+    key = contents.identity(entry)
+    first = entry_of.setdefault(key, entry)
+    rows = live.get(key, ()) if first is entry else ()
+    out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+    if isinstance(first, DesiredResource):
+        _report_same_assignment(planning, entry, first)
+    elif not rows and key in unclear:
+        _report_unclear_audience(planning, entry, unclear[key])
+    elif not rows:
+        report_absent_not_live(planning, entry, contents.similar_name(entry))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
@@ -212,8 +219,8 @@ def _settle(
 
 def _report_same_assignment(
     planning: PlanContext,
-    entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
-    other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
+    entry: _Entry,
+    other: _Entry,
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.report(
@@ -234,9 +241,7 @@ def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[I
     }
 
 
-def _report_unclear_audience(
-    planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
-) -> None:
+def _report_unclear_audience(planning: PlanContext, entry: _Entry, row: TargetRow) -> None:
     audiences = audience_candidates(planning, row)
     names = " and ".join(audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
@@ -252,9 +257,7 @@ def _report_unclear_audience(
     )
 
 
-def _report_incomplete(
-    planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
-) -> None:
+def _report_incomplete(planning: PlanContext, address: Address, entry: _Entry | None, why: str) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read completely: {why}",

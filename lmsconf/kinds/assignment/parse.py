@@ -38,12 +38,20 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     else:
         parsed = [_replacement(entry, value, ("replaces",))]
     if "keep" in entry.body and "replaces" not in entry.body:
-        hint = "Name the old content under `replaces`, or remove it."
-        entry.problem(_REPLACES, "`keep` needs `replaces`", "keep", hint=hint)
+        entry.problem(
+            _REPLACES,
+            "`keep` needs `replaces`",
+            "keep",
+            hint="Name the old content under `replaces`, or remove it.",
+        )
     for at, one in enumerate(parsed):
         if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
-            message = f"{one.content} is named twice under `replaces`"
-            entry.problem(_REPLACES, message, *one.path, hint="Remove one of the two.")
+            entry.problem(
+                _REPLACES,
+                f"{one.content} is named twice under `replaces`",
+                *one.path,
+                hint="Remove one of the two.",
+            )
     until = members(entry.body.get("keep")).get("until")
     keep = parse_time(entry, until, ("keep", "until"), end_of_day=True) if parsed and until is not None else None
     if keep is not None:
@@ -76,8 +84,12 @@ def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: dat
         )
     for old in replaced:
         if old.closes is not None and keep <= old.closes:
-            message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
-            entry.problem(_REPLACES, message, "keep", "until", hint="Write a later date, or remove `keep`.")
+            entry.problem(
+                _REPLACES,
+                f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}",
+                *("keep", "until"),
+                hint="Write a later date, or remove `keep`.",
+            )
 
 
 def report_self_replacement(
@@ -124,11 +136,15 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
     for content, content_pins in contents_of(entry.body["content"]):
         report_self_replacement(entry, content, content_pins, replaces)
         for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
-            places = PlacesBelow(entry.places, ("assign_to", position))
             spec = _assignment(entry, content, content_pins, position, item, replaces)
             if spec is not None:
-                address = assignment_address(content, spec.audience)
-                yield DesiredResource(address=address, spec=spec, places=places, only_in=only_in, about=about)
+                yield DesiredResource(
+                    address=assignment_address(content, spec.audience),
+                    spec=spec,
+                    places=PlacesBelow(entry.places, ("assign_to", position)),
+                    only_in=only_in,
+                    about=about,
+                )
 
 
 def _assignment(
@@ -224,17 +240,10 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
-                        hint=_hint(entry, other),
+                        hint=f"See {other.source}. Remove that audience there, or this content from `replaces`.",
                         source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
-
-
-def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
-    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
-    known = {replaced.content for replaced in entry.spec.replaces}
-    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
-    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove
 
 
 def parse_test(entry: ManifestEntry) -> AccessTest | None:

@@ -219,8 +219,12 @@ class ReplacementPlanner:
         if how.closes is not None and start is not None and start >= how.closes:
             self._report("begins later", old, begins=format_time(start, self._planning.policy.timezone))
             return None
-        mandatory = row.mandatory and not how.becomes_optional
-        spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
+        spec = replace(
+            spec,
+            mandatory=row.mandatory and not how.becomes_optional,
+            visible_from=start,
+            visible_until=how.closes or finish,
+        )
         return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
@@ -246,9 +250,9 @@ class ReplacementPlanner:
         gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
         for new in gaps:
             what = "removed in a gap" if replaced.how.closes is None else "hidden in a gap"
-            sides = (("from", new.spec.visible_from), ("until", new.spec.visible_until))
-            window = " ".join(f"{word} {format_time(moment, policy.timezone)}" for word, moment in sides if moment)
-            self._report(what, old, new=new.address, window=window)
+            sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
+            window = [f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side]
+            self._report(what, old, new=new.address, window=" ".join(window))
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
@@ -327,12 +331,18 @@ class ReplacementPlanner:
                     continue
                 self.settled.add(key)
                 until, (entry, one) = kept
+                if not is_over(self._planning, until):
+                    continue
                 spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
-                absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
                 when = format_time(until, self._planning.policy.timezone)
-                reason = f"it was kept until {when} for somebody in progress"
-                if is_over(self._planning, until):
-                    self._out.deletions.append(Deletion(address=address, row=row, absent=absent, reason=reason))
+                self._out.deletions.append(
+                    Deletion(
+                        address=address,
+                        row=row,
+                        absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
+                        reason=f"it was kept until {when} for somebody in progress",
+                    )
+                )
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:

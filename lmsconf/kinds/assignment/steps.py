@@ -68,8 +68,11 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     pin = pin_in(spec.content_pins, planning.policy.workspace)
     content = pin or planning.registry.id_or_ref(Ref(Address.of(CONTENT, spec.content)))
     target = planning.api_spec.behaviour(EVERYONE_ID) if to == EVERYONE else planning.registry.id_or_ref(Ref(to))
-    key = "userId" if to.kind == USER else "targetId"
-    body: dict[str, object] = {"contentId": content, key: target, "mandatory": spec.mandatory}
+    body: dict[str, object] = {
+        "contentId": content,
+        "userId" if to.kind == USER else "targetId": target,
+        "mandatory": spec.mandatory,
+    }
     recreated = row if update_action(planning) is Action.REPLACE else None
     # What is created anew has no limit that was to be cleared.
     body.update(_times(planning, spec, None if recreated else row))
@@ -131,12 +134,16 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
     spec = None if deletion.absent is None else deletion.absent.spec
     uses = {Ref(Address(CONTENT, row.content), GRANTED)}
     if audience is not None and audience.kind == GROUP and audience in planning.deleted:
-        groups = (group for group in planning.snapshot.rows(GroupRow) if group.id == row.target)
-        movers = (person for group in groups for person in people_display_names(planning, group.members or ()))
-        uses.update(map(joined_group_ref, movers))
+        for group in (group for group in planning.snapshot.rows(GroupRow) if group.id == row.target):
+            uses.update(map(joined_group_ref, people_display_names(planning, group.members or ())))
     uses |= _after(spec) if isinstance(spec, AssignmentSpec) else set()
-    released = frozenset({Ref(audience)} if audience else ())
-    return [replace(_deletion(planning, row), uses=frozenset(uses), releases=released)]
+    return [
+        replace(
+            _deletion(planning, row),
+            uses=frozenset(uses),
+            releases=frozenset({Ref(audience)} if audience else ()),
+        )
+    ]
 
 
 def _deletion(planning: PlanContext, row: TargetRow) -> Step:

@@ -236,9 +236,12 @@ class ContentResolver:
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
         elif must:
-            near = suggest_name(self._planning, name, self._by_name)
-            otherwise = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
-            hint = hint_on_missing(self._planning, CONTENT, near, otherwise)
+            hint = hint_on_missing(
+                self._planning,
+                CONTENT,
+                suggest_name(self._planning, name, self._by_name),
+                "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
+            )
             report("content/unknown", f'the catalog has no content "{name}"', hint)
         return None
 

@@ -95,8 +95,9 @@ def _register_declared_choices(
             after[row.id] = name
             planning.registry.register(scope, name, row.id)
     if undeclared := frozenset(after[row.id] for row in matched.unclaimed if row.id in after):
-        new = frozenset(choice.name for choice, row in pairs if row is None)
-        planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
+        planning.parts[declared.address] = NewParts(
+            new=frozenset(choice.name for choice, row in pairs if row is None), undeclared=undeclared
+        )
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
@@ -197,8 +198,9 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
     wanted |= {"choices": new_choices, "description": spec.description or None}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
-        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-        return BeforeAfter(before=None, after=after, defaults=defaults)
+        return BeforeAfter(
+            before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
+        )
     live: Form = {"type": row.type, "choices": old_choices, "description": row.description}
     live |= {key: bool(getattr(row, key)) for key in FLAGS}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
@@ -218,9 +220,10 @@ def live_field_form(field: FieldRow) -> Form:
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
     """Return the live name, type, choices and description, and where its answers move; `after` is None."""
-    migration = planning.migrations.get(deletion.address)
-    moved = {} if migration is None else {MIGRATE: migration_to_json(migration.migration)}
-    return BeforeAfter(before={**live_field_form(deletion.row), **moved}, after=None)
+    before = live_field_form(deletion.row)
+    if migration := planning.migrations.get(deletion.address):
+        before[MIGRATE] = migration_to_json(migration.migration)
+    return BeforeAfter(before=before, after=None)
 
 
 def similar_choices(planning: PlanContext, form: Form) -> Similarity:

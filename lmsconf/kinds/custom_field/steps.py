@@ -52,8 +52,8 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             address=new[-1],
         )
     elif len(new) > free + len(first):
-        last = next(one for one in deleted if one not in first)
-        _report_without_slot(planning, new, last, live=matched.live, free=free + len(first))
+        migrated = [one for one in deleted if one in planning.migrations]
+        _report_without_slot(planning, new, migrated[0], live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
@@ -90,8 +90,7 @@ def _pairs(
     needed = {ref.address for _, gained in drops for ref in gained}
     dropped = {ref.address for left, _ in drops for ref in left}
     new = sorted(creations, key=lambda at: (at not in needed, at))
-    deleted = sorted(deletions, key=lambda at: (at in dropped, at))
-    return dict(zip(new[free:], deleted, strict=False))
+    return dict(zip(new[free:], sorted(deletions, key=lambda at: (at in dropped, at)), strict=False))
 
 
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
@@ -127,8 +126,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         makes, uses = frozenset(), makes
     body = _body(planning, row, after, new, at, known=keeps_both)
     steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
-    groups = _blocking_groups(planning, at, taken)
-    return _tried_first(planning, match.declared.source, at, groups, "changed", steps)
+    return _tried_first(planning, match.declared.source, at, _blocking_groups(planning, at, taken), "changed", steps)
 
 
 def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:

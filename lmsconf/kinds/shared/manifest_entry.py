@@ -192,10 +192,6 @@ class LiveNames:
             for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP)
         }
 
-    def is_resolved_by_name(self, kind: str, row: HasName) -> bool:
-        """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        return self.planning.registry.id_or_ref(Ref(Address.of(kind, normalize_name(row.name)))) == row.id
-
     def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry:
         """Return the entry of a named row, with its id where the name is ambiguous."""
         name = normalize_name(row.name)
@@ -203,7 +199,8 @@ class LiveNames:
         if not is_valid_name(name):
             reason = "its name contains characters that a manifest must not contain" if name else "it has no name"
             return ExportedEntry(address=address, id=row.id, reason=reason)
-        if not self.is_resolved_by_name(kind, row):
+        # Of several rows with one name, only the first has it.
+        if self.planning.registry.id_or_ref(Ref(address)) != row.id:
             reason = "another resource has its name, and is declared"
             return ExportedEntry(address=address, id=row.id, reason=reason)
         # The id tells it from another of the same name, or of one that looks the same to a reader.

@@ -32,8 +32,7 @@ def object_list(data: Object, key: str) -> list[Object]:
 
 def require_text(data: Object, key: str) -> str:
     """Return the text under `key`; an integer, as some services write ids, becomes its digits."""
-    value = data.get(key)
-    return value if isinstance(value, str) else _text(value, key)
+    return _text(data.get(key), key)
 
 
 def optional_text(data: Object, key: str) -> str:

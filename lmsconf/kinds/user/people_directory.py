@@ -135,8 +135,12 @@ def check_managers(
             why = f"is given the manager right along, and the entry rules it out with `{key}`"
             report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
         else:
-            given = "is given the manager right along, because the service gives it to managers"
-            report("person/given-right", given, None, Severity.NOTE)
+            report(
+                "person/given-right",
+                "is given the manager right along, because the service gives it to managers",
+                None,
+                Severity.NOTE,
+            )
 
 
 def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, PersonRow] | None) -> bool:
@@ -206,15 +210,20 @@ def report_unknown_people(
     for person in sorted(named.intersection(people.twice)):
         report(person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON)
     for person in sorted(named & people.archived):
-        hint = "Archived people cannot learn: remove the person, or unarchive the account."
-        report(person, "person/archived", "is archived", hint, Severity.WARNING)
+        report(
+            person,
+            "person/archived",
+            "is archived",
+            "Archived people cannot learn: remove the person, or unarchive the account.",
+            Severity.WARNING,
+        )
     counted = len(named - people.archived)
     is_few = len(missing) * 10 <= counted
     severity = Severity.WARNING if planning.policy.skip_unknown and is_few else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
-        near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
-        report(person, "person/unknown", "is not a person of this workspace", near, severity)
+        hint = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
+        report(person, "person/unknown", "is not a person of this workspace", hint, severity)
     if planning.policy.skip_unknown and not is_few:
         planning.report(
             declared,

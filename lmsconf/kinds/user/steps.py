@@ -62,9 +62,13 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
         type, at = _type(planning, field), ("answers", field)
         is_list = isinstance(answer, frozenset) and type == "TEXT"
         if is_list or (isinstance(answer, frozenset) and type == "CHOICE" and len(answer) > 1):
-            takes = "takes a text, not a list" if is_list else "takes one choice"
-            message = f"{Address.of(CUSTOM_FIELD, field)} is a {type} field and {takes}"
-            planning.report(declared, "user/answer", message, at=declared.places.at(*at))
+            planning.report(
+                declared,
+                "user/answer",
+                f"{Address.of(CUSTOM_FIELD, field)} is a {type} field and takes "
+                f"{'a text, not a list' if is_list else 'one choice'}",
+                at=declared.places.at(*at),
+            )
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
         whole = references_exist(planning, declared, field, choices, at) and whole
@@ -279,10 +283,9 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     ready = frozenset(ref for step in first for ref in step.makes)
     steps = [*first, *(replace(step, uses=step.uses | ready) for step in steps)]
     if row is not None and after.get("archived") and not before["archived"]:
-        made = {ref for step in steps for ref in step.makes}
+        made = frozenset(ref for step in steps for ref in step.makes)
         # The person may be an administrator, so new administrators are granted first.
-        uses = made | _revoked(at) | {_ADMINS}
-        steps.append(Step(operation="users.archive", path=path, uses=frozenset(uses), revokes=True))
+        steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at) | {_ADMINS}, revokes=True))
     return steps
 
 

@@ -275,8 +275,12 @@ def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
 def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
     """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
     address = Address.of(USER, normalize_email(str(entry.body["email"])))
-    hint = "Declare the person under `users:` with `archived: true`."
-    entry.problem("user/never-deleted", f"{address}: people are never deleted", hint=hint, address=address)
+    entry.problem(
+        "user/never-deleted",
+        f"{address}: people are never deleted",
+        hint="Declare the person under `users:` with `archived: true`.",
+        address=address,
+    )
     return delete_entry(entry, address, None)
 
 
