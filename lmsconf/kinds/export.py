@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity
@@ -17,6 +18,7 @@ from lmsconf.kinds.assignment.types import (
     assignment_address,
     audience_entry,
     content_entry,
+    readable_time,
     unnamed_content,
 )
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
@@ -58,7 +60,6 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.time_formats import parse_response_time
 
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
@@ -178,8 +179,8 @@ def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
     people = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
     if kind == GROUP or row.conditions is None:
         return people
-    conditions = [condition.to_json() for condition in conditions_by_name(live.planning, row.conditions)]
-    return EntryBody({"conditions": conditions, **people.keys}, people.notes)
+    conditions = conditions_by_name(live.planning, row.conditions)
+    return EntryBody({"conditions": [one.to_json() for one in conditions], **people.keys}, people.notes)
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
@@ -282,10 +283,10 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
 
 def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
-    try:
-        return format_shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
-    except ValueError:
-        return text
+    moment = readable_time(text)
+    if isinstance(moment, datetime):
+        return format_shortest_time(moment, live.timezone, end_of_day=end_of_day)
+    return text
 
 
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -42,9 +42,7 @@ from lmsconf.kinds.smart_group import (
     conditions_by_id,
     conditions_by_name,
     keep_system_conditions,
-    plan_condition_losses,
     record_possible_renames,
-    record_references,
     sorted_conditions,
     sorted_for_request,
     systems_by_content,
@@ -201,11 +199,10 @@ def add_replaced_conditions(
         conditions = _replaced(planning, row, active) if migrations else None
         if conditions is None:
             continue
-        own = [position for position, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
-        for position in own:
-            if declared[position].spec.conditions is None:
-                spec = replace(declared[position].spec, conditions=conditions)
-                out[position] = replace(declared[position], spec=spec)
+        own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
+        for at, one in own:
+            if one.spec.conditions is None:
+                out[at] = replace(one, spec=replace(one.spec, conditions=conditions))
         address = Address.of(SMART_GROUP, normalize_name(row.name))
         if not own and not _is_left(planning, address, absent):
             planning.include(address)
@@ -296,21 +293,13 @@ def why_conditions_stay(sides: BeforeAfter) -> str | None:
     return "a condition without a system_condition keeps the one that it gets" if gained else None
 
 
-def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
-    """Record which fields and choices each live smart group keeps and drops, and what the service takes from it."""
-    deleted = frozenset(
-        one.row.id for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
-    )
-    record_references(planning, deleted)
-    plan_condition_losses(planning, matched, deleted)
-
-
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
     conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
-    items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
     return Similarity(
-        of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
+        of="conditions",
+        key=SimilarConditions(conditions) if conditions else None,
+        items=frozenset((one.field, choice) for one in conditions for choice in one.choices or (None,)),
     )
 
 
@@ -349,27 +338,23 @@ def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, a
     body = planning.api_spec.body_to_wire(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
-    refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)
-    dropped = condition_refs(conditions_before) - refs_after
+    refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
+    dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
+    # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the group
+    # in between.
+    answers = (
+        answered_ref(Address.of(CUSTOM_FIELD, one.field), choice)
+        for one in conditions
+        if one.field not in fields_before
+        for choice in one.choices or (None,)
+    )
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=body,
-        uses=refs_after.union(_answers_to_wait_for(conditions_before, conditions)),
+        uses=refs_after.union(answers),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )
-
-
-def _answers_to_wait_for(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
-    """Yield Refs to answers to the fields that only the new conditions ask for.
-
-    The calls that set these answers go first, so that nobody leaves the group in between.
-    """
-    fields = {condition.field for condition in before}
-    for condition in after:
-        if condition.field not in fields:
-            at = Address.of(CUSTOM_FIELD, condition.field)
-            yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
 
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:

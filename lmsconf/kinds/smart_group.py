@@ -89,15 +89,6 @@ class SmartGroupSpec(Struct, frozen=True):
     managers: PeopleList | None
 
 
-def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
-    """Parse a condition of a response."""
-    return ConditionRow(
-        RemoteId(require_text(data, "customFieldId")),
-        id_set(data, "choiceIds"),
-        text_or_none(data.get("systemCondition")),
-    )
-
-
 def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
     """Parse a row of the listing, which has neither conditions nor managers."""
     return SmartGroupRow(RemoteId(require_text(data, "smartGroupId")), optional_text(data, "name"))
@@ -116,12 +107,15 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
             f"smart_group/{listed.name}: a response is missing its conditions",
             hint="If it has none, give it conditions in the product, or delete it there.",
         )
-    return SmartGroupRow(
-        listed.id,
-        listed.name,
-        tuple(parse_condition_row(condition) for condition in conditions),
-        id_set(data, "managers"),
+    rows = tuple(
+        ConditionRow(
+            RemoteId(require_text(one, "customFieldId")),
+            id_set(one, "choiceIds"),
+            text_or_none(one.get("systemCondition")),
+        )
+        for one in conditions
     )
+    return SmartGroupRow(listed.id, listed.name, rows, id_set(data, "managers"))
 
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
@@ -303,11 +297,13 @@ def record_possible_renames(
                 parts.likely.setdefault(new, set()).update((held.choices - wanted.choices) & parts.undeclared)
 
 
-def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
+def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
     """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
 
-    What is added in place of a dropped field is in `added_refs`. deleted: the ids of the groups that are deleted.
+    What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.
     """
+    deletions = () if planning.policy.additive else matched.deletions
+    deleted = frozenset(one.row.id for one in deletions if planning.chosen(one.address))
     for row in planning.snapshot.rows(SmartGroupRow):
         before = conditions_by_name(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
@@ -321,9 +317,10 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
             planning.changed_refs.append((dropped, added))
         for field in (ref.address.name for ref in dropped if ref.part is None):
             planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
+    _plan_condition_losses(planning, matched, deleted)
 
 
-def plan_condition_losses(
+def _plan_condition_losses(
     planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
 ) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
@@ -384,6 +381,12 @@ def _add_side_effect(
         )
     before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
     after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
-    sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
-    reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
-    planning.side_effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
+    planning.side_effects.append(
+        SideEffect(
+            address=at,
+            row=row,
+            with_=cause.address,
+            reason=f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions",
+            sides=BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())}),
+        )
+    )

@@ -272,14 +272,13 @@ def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRo
 
     None, with a problem, if a live time cannot be parsed.
     """
-    row, spec = match.row, match.declared.spec
-    after = declared_entry(spec, planning.policy)
+    row, after = match.row, declared_entry(match.declared.spec, planning.policy)
     if row is None:
         return BeforeAfter(before=None, after=after)
     window = parse_live_window(planning, row, match.declared)
     if window is None:
         return None
-    live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
+    live = replace(match.declared.spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
     return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
 
 

@@ -177,8 +177,9 @@ def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]
     """Yield the assignments that an `absent` entry deletes."""
     for content, content_pins in contents_of(entry.body["content"]):
         for to in map(audience_from, cast("list[Json]", entry.body["assign_to"])):
-            spec = AssignmentSpec(content, to, False, None, None, content_pins)
-            yield delete_entry(entry, assignment_address(content, to), spec)
+            yield delete_entry(
+                entry, assignment_address(content, to), AssignmentSpec(content, to, False, None, None, content_pins)
+            )
 
 
 def audience_from(item: Json) -> Address:
@@ -261,7 +262,6 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         return None
     claim, audiences = _claim(body)
     content, pins = next(contents_of(body.get("has", body.get("has_not", []))), (None, {}))
-    name = body.get("name")
     return AccessTest(
         claim=claim,
         audiences=audiences,
@@ -271,7 +271,7 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         mandatory=bool(body.get("mandatory")),
         least=least,
         most=most,
-        name=None if name is None else str(name),
+        name=None if body.get("name") is None else str(body["name"]),
         about=parse_about(body),
         only_in=parse_only_in(body),
     )

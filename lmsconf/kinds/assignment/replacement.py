@@ -58,15 +58,11 @@ class _Replaced(Struct, kw_only=True):
         return tuple(sorted(new.address for new, _ in self.by))
 
 
-def _kept_until(
-    planning: PlanContext, key: Identity, row: TargetRow
-) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
-    """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
-    moments = planning.kept_until.get(key[0] or RemoteId(""))
+def _kept_by(planning: PlanContext, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
+    """Return the entry that says until when somebody keeps a replaced content through a live assignment."""
+    moments = planning.kept_until.get(key[0] or RemoteId(""), {}) if key[1].kind == USER else {}
     finish = _finish(row)
-    if key[1].kind != USER or not moments or finish is None or finish not in moments:
-        return None
-    return finish, moments[finish]
+    return None if finish is None else moments.get(finish)
 
 
 def report_without_replacement(
@@ -82,10 +78,9 @@ def report_without_replacement(
     replaced = [one for one in entries if one.spec.replaced_by]
     names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in (live if replaced else ()))
     there = {*(assignment_address(name, to) for name, to in names if name), *(entry.address for entry in ready)}
-    for entry in replaced:
-        for new in entry.spec.replaced_by:
-            if new not in there:
-                report_replacement(planning, "not there", entry, new=new)
+    missing = [(entry, new) for entry in replaced for new in entry.spec.replaced_by if new not in there]
+    for entry, new in missing:
+        report_replacement(planning, "not there", entry, new=new)
 
 
 def _finish(row: TargetRow) -> datetime | None:
@@ -231,11 +226,11 @@ class ReplacementPlanner:
         """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
         if not self._planning.chosen(replaced.old.address):
             return False
-        for new, _ in replaced.by:
-            if not self._planning.chosen(new.address) and not self._live.get(self._contents.identity(new)):
-                self._report("waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True)
-                return False
-        return True
+        news = [new for new, _ in replaced.by if not self._planning.chosen(new.address)]
+        missing = [new.address for new in news if not self._live.get(self._contents.identity(new))]
+        if missing:
+            self._report("waits", replaced.old, new=missing[0], severity=Severity.NOTE, of_plan=True)
+        return not missing
 
     def _is_refused(self, replaced: _Replaced) -> bool:
         """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
@@ -261,8 +256,8 @@ class ReplacementPlanner:
         in_progress = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self._planning, until)
         if keeps and (in_progress is None or in_progress.unknown is not None):
-            why = None if in_progress is None else in_progress.unknown
-            self._report("cannot keep", old, why=why or "a snapshot file and a drift report do not hold it")
+            why = "a snapshot file and a drift report do not hold it" if in_progress is None else in_progress.unknown
+            self._report("cannot keep", old, why=why)
             return []
         directory = people_directory(self._planning)
         emails = {directory.emails.get(id) for id in (() if in_progress is None else in_progress.people)}
@@ -309,7 +304,7 @@ class ReplacementPlanner:
             entry, one = replaced.by[0]
             keys = [key for key in self._live if key[0] == content and key not in self.settled]
             others = sorted(
-                key[1] for key in keys if not any(_kept_until(self._planning, key, row) for row in self._live[key])
+                key[1] for key in keys if not any(_kept_by(self._planning, key, row) for row in self._live[key])
             )
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
             if others:
@@ -325,24 +320,23 @@ class ReplacementPlanner:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
             for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():
-                kept = _kept_until(self._planning, key, row)
+                kept = _kept_by(self._planning, key, row)
                 address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
                     continue
                 self.settled.add(key)
-                until, (entry, one) = kept
-                if not is_over(self._planning, until):
-                    continue
-                spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
-                when = format_time(until, self._planning.policy.timezone)
-                self._out.deletions.append(
-                    Deletion(
-                        address=address,
-                        row=row,
-                        absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
-                        reason=f"it was kept until {when} for somebody in progress",
+                entry, one = kept
+                if one.keep_until is not None and is_over(self._planning, one.keep_until):
+                    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
+                    until = format_time(one.keep_until, self._planning.policy.timezone)
+                    self._out.deletions.append(
+                        Deletion(
+                            address=address,
+                            row=row,
+                            absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
+                            reason=f"it was kept until {until} for somebody in progress",
+                        )
                     )
-                )
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:

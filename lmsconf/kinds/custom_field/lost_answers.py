@@ -73,18 +73,18 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
     for loss in planning.losses:
         moved = _answering(planning, people, loss)
         lost: set[RemoteId] = set()
-        reasons: set[str] = set()
+        is_unread = False
         for subject, called in loss.subjects:
             holders, why = _holders_of(known, loss, subject, moved)
             lost |= holders
-            reasons |= {why} if why else set()
+            is_unread |= why is not None
             # A snapshot file may have only counts.
             counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
             _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
         everybody |= lost
-        is_unknown |= bool(reasons)
+        is_unknown |= is_unread
         if not isinstance(known, str):
-            planning.lost_answers[loss.address] = None if reasons else len(lost)
+            planning.lost_answers[loss.address] = None if is_unread else len(lost)
     if everybody or is_unknown:
         planning.measures.append(
             GuardCount(
@@ -165,8 +165,8 @@ def _holders_of(
     answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
     # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
     doubtful = choice is not None and any(answer is None for _, answer in answers)
-    unreadable = doubtful or any(row.answers is None for row in known.values())
-    unknown = "answers have an unknown format" if unreadable else None
+    is_unreadable = doubtful or any(row.answers is None for row in known.values())
+    unknown = "answers have an unknown format" if is_unreadable else None
     held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
     if choice is None:
         return frozenset(held), unknown

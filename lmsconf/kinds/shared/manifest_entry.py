@@ -49,8 +49,10 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     except ValueError as wrong:
         raise BadTime(f"{shown} is not on the calendar: {wrong}", hint=_WRITE) from None
     if not parts["offset"] and zone is None:
-        hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f"{shown} has no offset, and the project file has no `timezone`", hint=hint)
+        raise BadTime(
+            f"{shown} has no offset, and the project file has no `timezone`",
+            hint="Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file.",
+        )
     try:
         if zone is None or parts["offset"]:
             return local_to_utc(day, clock, parts["offset"])
@@ -272,8 +274,12 @@ def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> Delete
     try:
         until = None if text is None else date.fromisoformat(str(text))
     except ValueError:
-        message = f"until: {shorten(str(text))} is not a calendar date"
-        entry.problem("manifest/date", message, "until", hint="Write a date such as 2027-03-31.")
+        entry.problem(
+            "manifest/date",
+            f"until: {shorten(str(text))} is not a calendar date",
+            "until",
+            hint="Write a date such as 2027-03-31.",
+        )
     return DeleteEntry(
         address=address,
         spec=spec,

@@ -136,8 +136,11 @@ class ClaimMatches(Generic[L]):
 
     def _free(self, name: str) -> list[L]:
         """Return the live rows of that name that no pin has claimed."""
-        lives = self.by_name.get(name, [])
-        return [live for live in lives if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None]
+        return [
+            live
+            for live in self.by_name.get(name, [])
+            if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None
+        ]
 
     def _named(self) -> None:
         for index, claim in enumerate(self.claims):
@@ -267,8 +270,12 @@ class ClaimMatches(Generic[L]):
         """Report a name to be created that differs from another in case or blanks, or warn that it is drawn alike."""
         name, rename = self.claims[index].name, f"rename it with `previously: [{quote_name(other)}]`"
         if casefold_name(name) == casefold_name(other):
-            message = f'would be created, but looks like "{other}"'
-            self._problem(index, "name/look-alike", message, f"Write the exact name, {rename}, or pin it with `id:`.")
+            self._problem(
+                index,
+                "name/look-alike",
+                f'would be created, but looks like "{other}"',
+                f"Write the exact name, {rename}, or pin it with `id:`.",
+            )
             return
         by = differing_characters(name, other) or "blanks"
         self._problem(

@@ -388,8 +388,10 @@ def why_name_is_missing(planning: PlanContext, named: Address, near: str | None)
             f"{named} will be deleted by this plan",
             "Remove the references to it. To keep it, declare it, and remove it from `absent`.",
         )
-    hint = hint_on_missing(planning, named.kind, near, "Correct the name, or declare it.")
-    return f"{named} is neither declared nor live", hint
+    return (
+        f"{named} is neither declared nor live",
+        hint_on_missing(planning, named.kind, near, "Correct the name, or declare it."),
+    )
 
 
 def suggest_name(

@@ -146,12 +146,10 @@ def _without_hidden_pins(
 
 def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
     """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
-    declared, row = match.declared, match.row
-    spec = declared.spec
+    declared, row, spec = match.declared, match.row, match.declared.spec
     if row is None and not _may_come(planning, match):
         return None
-    missing = first_unread_key(spec, row) if row else None
-    if missing:
+    if row and (missing := first_unread_key(spec, row)):
         report_unread_list(planning, declared.address, missing, declared.places.at(missing))
         return None
     answers = resolve_declared_answers(planning, declared)
@@ -170,8 +168,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
-    _report_merge(planning, declared, row)
-    _report_clearing(planning, declared, held, answers)
+    _report_refused(planning, declared, row, held, answers)
     return BeforeAfter(
         before=before,
         after=after,
@@ -209,12 +206,16 @@ def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> boo
     return False
 
 
-def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
-    """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.api_spec.behaviour(METADATA_MODE) != "merge":
-        return
-    metadata = declared.spec.metadata
-    for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
+def _report_refused(
+    planning: PlanContext,
+    declared: DesiredResource[PersonSpec],
+    row: PersonRow,
+    held: Mapping[str, Answer],
+    wanted: Mapping[str, Answer],
+) -> None:
+    """Report metadata that the service only merges, and so cannot remove, and answers that it clears in no form."""
+    merges, metadata = planning.api_spec.behaviour(METADATA_MODE) == "merge", declared.spec.metadata
+    for key in sorted(key for key, _ in row.metadata or () if merges and metadata.get(key, "") is None):
         planning.report(
             declared,
             "refusal/metadata-merged",
@@ -222,18 +223,8 @@ def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
             hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
             at=declared.places.at("metadata", key),
         )
-
-
-def _report_clearing(
-    planning: PlanContext,
-    declared: DesiredResource[PersonSpec],
-    held: Mapping[str, Answer],
-    wanted: Mapping[str, Answer],
-) -> None:
-    """Report answers that are to be cleared, and that the service clears in no form."""
-    if planning.policy.additive:
-        return
-    for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
+    cleared = [field for field, answer in wanted.items() if held.get(field) and not answer]
+    for field in sorted(cleared if not planning.policy.additive else ()):
         key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
         if planning.api_spec.behaviour(key) == NEVER_CLEARED:
             planning.report(

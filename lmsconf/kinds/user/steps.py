@@ -49,7 +49,6 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import format_request_time
 
-_SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
 """An answer as it is encoded."""
 
@@ -78,7 +77,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
 
 def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
-    if type == _SEVERAL:
+    if type == "MULTI_SELECT":
         return picked_choices(answer)
     return next(iter(answer), None) if isinstance(answer, frozenset) else answer
 
@@ -203,7 +202,7 @@ def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozens
 
 
 def _type(planning: PlanContext, field: str) -> str:
-    return planning.field_types.get(field, _SEVERAL)
+    return planning.field_types.get(field, "MULTI_SELECT")
 
 
 def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
@@ -328,8 +327,11 @@ def _metadata(planning: PlanContext, row: PersonRow | None, path: Path, before: 
     declared = cast("Mapping[str, str | None]", after["metadata"])
     whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
-        body = planning.api_spec.body_to_wire("users.update-metadata", metadata=whole)
-        yield Step(operation="users.update-metadata", path=path, body=body)
+        yield Step(
+            operation="users.update-metadata",
+            path=path,
+            body=planning.api_spec.body_to_wire("users.update-metadata", metadata=whole),
+        )
 
 
 def _rights(at: Address, path: Path, before: Form, after: Form) -> Iterator[Step]:
