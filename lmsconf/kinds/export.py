@@ -127,7 +127,8 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
         body: dict[str, Json] = {"email": mail}
         form = person_form(live.planning, row)
         # That somebody has no applications is said.
-        body |= {key: form_to_json(form[key]) for key in KEYS if form.get(key) or key in form.keys() & {"applications"}}
+        said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
+        body.update({key: form_to_json(form[key]) for key in said})
         if row.archives_at is not None:
             body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
         yield ExportedEntry(address=address, id=row.id, body=body)

@@ -120,7 +120,7 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
-    listed = cast("list[Mapping[str, Json]]", entry.body.get("conditions", []))
+    listed = cast("list[Mapping[str, Json]]", entry.body.get("conditions") or [])
     conditions = tuple(
         DeclaredCondition(
             normalize_name(str(one["field"])),
@@ -130,7 +130,8 @@ def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
         for one in listed
     )
     spec = SmartGroupSpec(
-        conditions=conditions if "conditions" in entry.body else None, managers=parse_people_list(entry, "managers")
+        conditions=None if entry.body.get("conditions") is None else conditions,
+        managers=parse_people_list(entry, "managers"),
     )
     return desired_resource_by_name(SMART_GROUP, entry, spec)
 

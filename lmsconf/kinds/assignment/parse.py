@@ -123,8 +123,8 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
 
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
-    new = (split_address(address) for address in spec.replaced_by)
-    return frozenset([*(replaced.content for replaced in spec.replaces), *(parts[0] for parts in new if parts)])
+    new = (parts[0] for address in spec.replaced_by if (parts := split_address(address)))
+    return frozenset([*(replaced.content for replaced in spec.replaces), *new])
 
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
@@ -241,10 +241,17 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
-                        hint=f"See {other.source}. Remove that audience there, or this content from `replaces`.",
+                        hint=_hint(entry, other),
                         source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
+
+
+def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
+    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
+    known = {replaced.content for replaced in entry.spec.replaces}
+    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
+    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove
 
 
 def parse_test(entry: ManifestEntry) -> AccessTest | None:

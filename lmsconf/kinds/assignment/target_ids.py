@@ -216,7 +216,8 @@ class ContentResolver:
         if pin is None and len(named) == 1:
             return named[0].id
         # An export writes `content ID` where a manifest cannot hold the name.
-        if pinned is not None and name in (normalize_name(pinned.name), "" if named else unnamed_content(pinned.id)):
+        unnamed = unnamed_content(pin or "")
+        if pinned is not None and (normalize_name(pinned.name) == name or (name == unnamed and not named)):
             return pinned.id
         if pinned is not None:
             # lmsconf cannot rename content.

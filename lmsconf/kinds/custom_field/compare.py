@@ -43,11 +43,8 @@ NEW: Final = "new "
 
 
 def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
+    """Record the types of fields; register each choice under its name after the plan, one to be removed as an alias."""
     types = {match.address.name: match.declared.spec.type for match in matched.matches}
-    for row in planning.snapshot.rows(FieldRow):
-        types[planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
-    planning.field_types = {name: type for name, type in types.items() if type is not None}
     declaring = [
         (match, choices)
         for match in matched.matches
@@ -56,9 +53,11 @@ def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec
     ]
     ids = {match.row.id for match, _ in declaring if match.row is not None}
     for row in planning.snapshot.rows(FieldRow):
-        scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+        name = planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
+        types[name] = row.type
         for choice in row.choices if row.id not in ids else ():
-            planning.registry.register(scope, normalize_name(choice.name), choice.id)
+            planning.registry.register(choices_registry_kind(name), normalize_name(choice.name), choice.id)
+    planning.field_types = {name: type for name, type in types.items() if type is not None}
     for match, choices in declaring:
         _register_declared_choices(planning, match, choices)
 
@@ -144,10 +143,13 @@ def references_exist(
     if report_ambiguous_reference(planning, declared, named, at):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
-        message, hint = why_name_is_missing(
-            planning, named, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        near = suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        planning.report(
+            declared,
+            "reference/unknown-field",
+            *why_name_is_missing(planning, named, near),
+            at=declared.places.at(*at),
         )
-        planning.report(declared, "reference/unknown-field", message, hint=hint, at=declared.places.at(*at))
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     known = planning.registry.names(scope) if missing else []

@@ -204,8 +204,9 @@ def _body(
     body: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
         live = {choice.id: choice.name for choice in row.choices}
-        spelt = {key: _as_read(live.get(RemoteId(key), name), name) for key, name in choices.items()}
-        body["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
+        body["choices"] = [
+            _choice(at, key, _as_read(live.get(RemoteId(key), name), name), known) for key, name in choices.items()
+        ]
     description = after.get("description", row.description)
     if description is not None:
         body["description"] = description

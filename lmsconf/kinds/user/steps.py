@@ -84,8 +84,7 @@ def _shaped(type: str, answer: Answer) -> Answer:
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
     """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
-    ids = _field_ids(planning) if row.answers else {}
-    held = {_field_name(planning, ids, answer): answer for answer in row.answers or ()}
+    held = {name: answer for _, name, answer in _answers_by_field(planning, row)}
     return {field: _live(planning, field, held.get(field)) for field in wanted}
 
 
@@ -97,14 +96,12 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer
     return _shaped(type, frozenset(planning.registry.name(scope, one) or one for one in picked))
 
 
-def _field_name(planning: PlanContext, ids: Mapping[str, RemoteId], answer: AnswerRow) -> str:
-    """Return the name that the field of a live answer will have after the plan. ids: live field name → id."""
-    id = ids.get(answer.field)
-    return (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field
-
-
-def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
-    return {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
+def _answers_by_field(planning: PlanContext, row: PersonRow) -> Iterator[tuple[RemoteId | None, str, AnswerRow]]:
+    """Yield the live answers of a person, each with the id of its field and the name of that after the plan."""
+    ids = {normalize_name(field.name): field.id for field in planning.snapshot.rows(FieldRow)} if row.answers else {}
+    for answer in row.answers or ():
+        id = ids.get(answer.field)
+        yield id, (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field, answer
 
 
 def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
@@ -227,11 +224,10 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[s
         if loss.choices is not None and choice.id in loss.choices
         for shown in (choice.id, choice.name)
     }
-    field_ids = _field_ids(planning)
-    for answer in (one for one in row.answers or () if one.field in field_ids):
-        id, name = field_ids[answer.field], _field_name(planning, field_ids, answer)
+    for id, name, answer in _answers_by_field(planning, row):
         kept = [_choice(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
-        if value := answer.as_text if _type(planning, name) == "TEXT" else kept:
+        value = answer.as_text if _type(planning, name) == "TEXT" else kept
+        if id is not None and value:
             out[id] = name, value
     return out
 
