@@ -212,7 +212,8 @@ class ContentResolver:
         """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
         name = entry.spec.content
         report = partial(self._planning.report, entry, at=entry.places.at("content"))
-        named, pinned = self._by_name.get(name, []), self._by_id.get(RemoteId(pin or ""))
+        named = self._by_name.get(name, [])
+        pinned = None if pin is None else self._by_id.get(RemoteId(pin))
         if pin is None and len(named) == 1:
             return named[0].id
         # An export writes `content ID` where a manifest cannot hold the name.

@@ -44,10 +44,9 @@ def match_absent(
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
         named = [row for row in same_name if pin is None or row.id == pin]
-        if pinned is not None and normalize_name(pinned.name) != entry.address.name:
+        is_other = pinned is not None and normalize_name(pinned.name) != entry.address.name
+        if is_other or (whole and pin is not None and pinned is None and same_name):
             _report_mismatch(planning, entry, pinned, same_name)
-        elif whole and pin is not None and pinned is None and same_name:
-            _report_mismatch(planning, entry, None, same_name)
         elif not named:
             report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
         elif len(named) > 1:

@@ -290,10 +290,14 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
-    texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
     return Step(
         operation="users.create",
-        body=planning.api_spec.body_to_wire("users.create", email=at.name, **texts, sendWelcomeEmail=False),
+        body=planning.api_spec.body_to_wire(
+            "users.create",
+            email=at.name,
+            **{wire_name: after[key] for key, wire_name in TEXTS.items()},
+            sendWelcomeEmail=False,
+        ),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at),
     )
