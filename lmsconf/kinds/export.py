@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.assignment.parse import audience_from
@@ -16,6 +18,7 @@ from lmsconf.kinds.assignment.types import (
     assignment_address,
     audience_entry,
     content_entry,
+    readable_time,
     unnamed_content,
 )
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
@@ -39,16 +42,17 @@ from lmsconf.kinds.shared.manifest_entry import (
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.smart_group import SmartGroupRow, conditions_by_name
+from lmsconf.kinds.smart_group import conditions_by_name
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
-from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
+    count_noun,
     grouped,
     is_representable,
     is_valid_name,
@@ -56,7 +60,6 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.time_formats import parse_response_time
 
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
@@ -74,30 +77,23 @@ def _in_manifest(text: str) -> str | None:
     """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
     small = normalize_name(text.strip()).lower()
     small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
-    before, at, after = small.partition("@")
-    is_valid = before and at and after and "@" not in after and not any(char.isspace() for char in small)
-    return small if is_valid and is_representable(small) and not FORBIDDEN.search(small) else None
+    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", small) and is_representable(small)
+    return small if is_valid and not FORBIDDEN.search(small) else None
 
 
 def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
     """Return the keys of an entry for lists of people, key → ids or None; an empty list for members only."""
-    read = {key: _people(live, ids, key.removesuffix("s")) for key, ids in lists.items() if ids is not None}
-    known = {key: people for key, (people, _) in read.items() if people is not None}
-    keys = {key: people for key, people in known.items() if people or key == "members"}
-    return EntryBody(keys, tuple(note for _, notes in read.values() for note in notes))
-
-
-def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[str]]:
-    """Return a live list in manifest form, and notes on who was left out.
-
-    It is complete, or `include` if an active person cannot be named; None if then nobody can be.
-    """
-    emails = {id: manifest_email(live, id) for id in ids}
-    left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
-    people: Json = [*sorted(email for email in emails.values() if email is not None)]
-    if _NO_EMAIL in left:
-        people = {"include": people} if people else None
-    return people, [f"{n} {noun if n == 1 else noun + 's'} left out: {why}" for why, n in left.items()]
+    keys: dict[str, Json] = {}
+    notes: list[str] = []
+    for key, ids in lists.items():
+        emails = {id: manifest_email(live, id) for id in ids or ()}
+        left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
+        people: list[Json] = [*sorted(email for email in emails.values() if email is not None)]
+        # The list is not complete if an active person cannot be named.
+        if people or (ids is not None and key == "members" and _NO_EMAIL not in left):
+            keys[key] = {"include": people} if _NO_EMAIL in left else people
+        notes.extend(f"{count_noun(n, key.removesuffix('s'))} left out: {why}" for why, n in left.items())
+    return EntryBody(keys, tuple(notes))
 
 
 def _why_not(live: LiveNames, id: str) -> str:
@@ -127,24 +123,22 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
         mail = manifest_email(live, row.id, archived=True)
         if mail is None:
             yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
-        else:
-            yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
-
-
-def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
-    form = person_form(live.planning, row)
-    body = {key: form_to_json(form[key]) for key in KEYS if form.get(key) or (key in form and key == "applications")}
-    if row.archives_at is not None:
-        body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
-    return body
+            continue
+        body: dict[str, Json] = {"email": mail}
+        form = person_form(live.planning, row)
+        # That somebody has no applications is said.
+        said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
+        body.update({key: form_to_json(form[key]) for key in said})
+        if row.archives_at is not None:
+            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+        yield ExportedEntry(address=address, id=row.id, body=body)
 
 
 def person_form(planning: PlanContext, row: PersonRow) -> Form:
     """Return every value of a person that was read, in the order of the keys of manifests."""
-    texts = {key: getattr(row, key) for key in TEXTS}
     values: Form = {
         "email": row.name,
-        **{key: None if text is None else normalize_name(text) for key, text in texts.items()},
+        **{key: normalize_name(getattr(row, key)) for key in TEXTS if getattr(row, key) is not None},
         **{key: getattr(row, key) for key in RIGHTS},
         "applications": row.applications,
         "metadata": None if row.metadata is None else dict(row.metadata),
@@ -161,8 +155,7 @@ def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iter
         type, scope = planning.field_types.get(answer.field), choices_registry_kind(answer.field)
         names: list[Json] = [*sorted({planning.registry.name(scope, id) or id for id in answer.picked})]
         one = answer.as_text if type == "TEXT" else next(iter(names), None)
-        value: Json = names if type == "MULTI_SELECT" else one
-        if value:
+        if value := names if type == "MULTI_SELECT" else one:
             yield answer.field, value
 
 
@@ -171,10 +164,10 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
     rows = {str(row.id): row for row in snapshot.rows(PersonRow)}
     number = sum(None in (rows[entry.id].language, rows[entry.id].applications) for entry in entries)
     if number:
-        people = count_people(number)
         yield Problem(
             code="export/unread",
-            message=f"language and applications of {people} are left out: the list API omits these fields",
+            message=f"language and applications of {count_people(number)} are left out: the list API omits these "
+            "fields",
             severity=Severity.NOTE,
             hint="`lmsconf api GET /users/ID` shows those of one. Omitted, they stay unmanaged.",
         )
@@ -184,9 +177,11 @@ def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
     """Return the keys of an entry of a field, a group or a smart group beside name and id, without default values."""
     if kind == CUSTOM_FIELD:
         return field_entry_body(row)
-    if kind == SMART_GROUP:
-        return smart_group_entry_body(live, row)
-    return people_lists_body(live, {key: getattr(row, key) for key in LISTS}) if kind == GROUP else EntryBody({})
+    people = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
+    if kind == GROUP or row.conditions is None:
+        return people
+    conditions = conditions_by_name(live.planning, row.conditions)
+    return EntryBody({"conditions": [one.to_json() for one in conditions], **people.keys}, people.notes)
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
@@ -221,17 +216,7 @@ def field_entry_body(row: FieldRow) -> EntryBody:
     return EntryBody({key: value for key, value in body.items() if value}, tuple(notes))
 
 
-def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
-    """Return the conditions of a smart group, and its managers if there are any."""
-    people = people_lists_body(live, {"managers": row.managers})
-    if row.conditions is None:
-        return people
-    conditions = [condition.to_json() for condition in conditions_by_name(live.planning, row.conditions)]
-    return EntryBody({"conditions": conditions, **people.keys}, people.notes)
-
-
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
-_ORDER: Final = (EVERYBODY, "smart_group", "group", "user")
 
 
 def content_id_of_target(target: str) -> str:
@@ -254,17 +239,16 @@ def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:
         reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or reason is not None:
             yield ExportedEntry(address=address, id=row.id, reason=str(reason))
-        else:
-            email = manifest_email(live, row.target, archived=True)
-            body: dict[str, Json] = {
-                "content": content,
-                "mandatory": row.mandatory,
-                "visible_from": row.start and _time(row.start, live, end_of_day=False),
-                "visible_until": row.finish and _time(row.finish, live, end_of_day=True),
-                "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
-            }
-            said = {key: value for key, value in body.items() if value}
-            yield ExportedEntry(address=address, id=row.id, body=said)
+            continue
+        email = manifest_email(live, row.target, archived=True)
+        body: dict[str, Json] = {
+            "content": content,
+            "mandatory": row.mandatory,
+            "visible_from": row.start and _time(row.start, live, end_of_day=False),
+            "visible_until": row.finish and _time(row.finish, live, end_of_day=True),
+            "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
+        }
+        yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
 
 
 def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
@@ -286,30 +270,29 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
     """Return the reason why no manifest can refer to the audience; None if one can."""
     if audience is None:
         return "its audience is unknown"
-    if audience == EVERYONE:
-        return None
     if audience.kind == USER:
         if manifest_email(live, row.target, archived=True) is None:
             return "the person has no e-mail that a manifest can contain"
         # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
         owned = live.policy.ownership.get(CONTENT_TARGET)
         return "the person is archived" if not owned and manifest_email(live, row.target) is None else None
-    same = next(other for other in live.snapshot.of(audience.kind).rows if other.id == row.target)
-    return None if live.is_resolved_by_name(audience.kind, same) else "another audience has the same name"
+    # Of several with one name, only the first is named by it.
+    registry = live.planning.registry
+    is_named = registry.has(audience.kind, audience.name) and registry.id_or_ref(Ref(audience)) == row.target
+    return None if is_named or audience == EVERYONE else "another audience has the same name"
 
 
 def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
-    try:
-        return format_shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
-    except ValueError:
-        return text
+    moment = readable_time(text)
+    if isinstance(moment, datetime):
+        return format_shortest_time(moment, live.timezone, end_of_day=end_of_day)
+    return text
 
 
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
-    ordered = sorted(entries, key=_order)
-    by_content = grouped(ordered, lambda one: str((one.body["content"], one.body.get("only_in"))))
+    by_content = grouped(sorted(entries, key=_order), lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {
@@ -318,20 +301,24 @@ def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
             if key in first and all(entry.body.get(key) == first[key] for entry in same)
         }
         limits = {key: first[key] for key in ("only_in",) if key in first}
-        audiences = [_audience(entry, shared) for entry in same]
-        yield EntryBody({"content": first["content"], **shared, "assign_to": audiences, **limits})
+        yield EntryBody(
+            {
+                "content": first["content"],
+                **shared,
+                "assign_to": [_audience(entry, shared) for entry in same],
+                **limits,
+            }
+        )
 
 
 def _order(entry: ExportedEntry) -> tuple[str, int, str]:
     """Return by what assignments are sorted: the content, the sort of the audience, and its name."""
     content, audience = split_address(entry.address) or ("", "")
     kind, _, name = audience.partition("/")
-    return casefold_name(content), _ORDER.index(kind), casefold_name(name)
+    return casefold_name(content), (EVERYBODY, SMART_GROUP, GROUP, USER).index(kind), casefold_name(name)
 
 
 def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
-    items = entry.body["assign_to"]
-    [to] = items if isinstance(items, list) else [items]
+    [to] = cast("list[Json]", entry.body["assign_to"])
     own = {key: entry.body[key] for key in _VALUE if key in entry.body and key not in shared}
-    audience = members(to)
-    return EVERYBODY if EVERYBODY in audience and not own else {**audience, **own}
+    return EVERYBODY if EVERYBODY in members(to) and not own else {**members(to), **own}

@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Call, GetRequest
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 
 _ASSIGNS: Final = "content-targets.create"
@@ -75,11 +75,9 @@ def grant_verification(call: Call) -> GrantVerification | None:
     verified.
     """
     audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
-    if call.operation == _ASSIGNS and audience not in (GROUP, SMART_GROUP):
-        return None
-    if call.operation == _MAKES_ADMIN and not call.path.endswith("/true"):
-        return None
-    return _VERIFICATIONS.get(call.operation)
+    is_uncertain = call.operation == _ASSIGNS and audience not in (GROUP, SMART_GROUP)
+    is_revocation = call.operation == _MAKES_ADMIN and not call.path.endswith("/true")
+    return None if is_uncertain or is_revocation else _VERIFICATIONS.get(call.operation)
 
 
 def replacement_verification(call: Call) -> GrantVerification | None:
@@ -118,20 +116,17 @@ def _target(sent: SentCall) -> frozenset[str]:
     return frozenset({str(sent.body_value("targetId") or sent.body_value("userId"))})
 
 
-def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-    """Return every target id that the call's content is assigned to."""
-    return frozenset(row.target for row in _rows(get, sent))
-
-
-def _rows(get: GetRequest, sent: SentCall) -> list[TargetRow]:
-    content = RemoteId(str(sent.body_value("contentId")))
-    answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
-    return [parse_target_row(content, one) for one in object_list(answer, "targets")]
-
-
 def targets_of(get: GetRequest, sent: SentCall) -> list[TargetRow]:
     """Return the live assignments of a call's content to its audience, if that is listed by the id sent."""
-    return [row for row in _rows(get, sent) if row.target in _target(sent)]
+    content = RemoteId(str(sent.body_value("contentId")))
+    answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
+    rows = (parse_target_row(content, one) for one in object_list(answer, "targets"))
+    return [row for row in rows if row.target in _target(sent)]
+
+
+def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
+    """Return the target id of a call if its content is assigned to it."""
+    return frozenset(row.target for row in targets_of(get, sent))
 
 
 def _answers(call: SentCall) -> frozenset[tuple[str, str]]:
@@ -154,15 +149,13 @@ def _visible_answers(get: GetRequest, call: SentCall) -> set[tuple[str, str]]:
 
 def _choice_ids(value: Json) -> Iterator[str]:
     """Yield the ids of choices in a JSON value: the values of `choiceId` and `choiceIds`."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _choice_ids(item)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            if key in ("choiceId", "choiceIds"):
-                yield from map(str, part if isinstance(part, list) else [part])
-            else:
-                yield from _choice_ids(part)
+    for key, part in members(value).items():
+        if key in ("choiceId", "choiceIds"):
+            yield from map(str, part if isinstance(part, list) else [part])
+        else:
+            yield from _choice_ids(part)
+    for item in value if isinstance(value, list) else ():
+        yield from _choice_ids(item)
 
 
 def read_fields(get: GetRequest) -> list[FieldRow]:
@@ -173,10 +166,8 @@ def read_fields(get: GetRequest) -> list[FieldRow]:
 
 def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> bool:
     """Whether an answer is among those of a person, which name the field by its name or its id."""
-    if field is None:
-        return False
-    answer = held.get(normalize_name(field.name)) or held.get(field.id)
-    if answer is None:
+    answer = (held.get(normalize_name(field.name)) or held.get(field.id)) if field else None
+    if field is None or answer is None:
         return False
     if field.type == "TEXT":
         return normalize_name(answer.as_text) == wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
 from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.managed_resources import is_owned, match_named
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     ManifestEntry,
@@ -42,20 +42,15 @@ from lmsconf.kinds.smart_group import (
     conditions_by_id,
     conditions_by_name,
     keep_system_conditions,
-    plan_condition_losses,
     record_possible_renames,
-    record_references,
     sorted_conditions,
     sorted_for_request,
     systems_by_content,
 )
 from lmsconf.kinds.user.people_directory import (
-    PeopleSides,
     compare_lists,
-    deleted_with_lists,
     people_directory,
     people_display_names,
-    sides_by_name,
 )
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
@@ -104,13 +99,14 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
             "name",
             hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
         )
-    spec = ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))
-    return desired_resource_by_name(GROUP, entry, spec)
+    members, managers = (parse_people_list(entry, key) for key in LISTS)
+    return desired_resource_by_name(GROUP, entry, ManualGroupSpec(members, managers))
 
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared."""
-    return compare_lists(planning, match, LISTS, sides_by_name(match))
+    before: Form = {"name": normalize_name(match.row.name)} if match.row else {}
+    return compare_lists(planning, match, LISTS, before, {"name": match.address.name}, {})
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -121,13 +117,24 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     return replace(row, members=members, managers=managers)
 
 
-def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
-    """Return the live name, members and managers of a group to be deleted."""
-    lists = {key: getattr(deletion.row, key) for key in LISTS}
-    for key in (key for key, ids in lists.items() if ids is None):
+def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> BeforeAfter:
+    """Return the live name of a group of either kind to be deleted, with its conditions and its lists of people."""
+    row = deletion.row
+    held = {key: getattr(row, key) for key in ("conditions", *LISTS) if hasattr(row, key)}
+    for key in [key for key, value in held.items() if value is None]:
         report_unread_list(planning, deletion.address, key, deletion.source)
-    read = {key: ids for key, ids in lists.items() if ids is not None}
-    return deleted_with_lists(planning, {"name": normalize_name(deletion.row.name)}, read)
+    before: Form = {"name": normalize_name(row.name)}
+    if held.get("conditions") is not None:
+        before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
+    lists: dict[str, frozenset[RemoteId]] = {key: held[key] for key in LISTS if held.get(key) is not None}
+    before |= {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
+    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
+    return BeforeAfter(
+        before=before,
+        after=None,
+        sizes={key: len(ids) - len(archived[key]) for key, ids in lists.items()},
+        archived=archived,
+    )
 
 
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
@@ -141,17 +148,16 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     """Create or rename; then, for managers and for members, add people before removing any."""
     at, row = match.address, match.row
     path = {"groupId": Ref(at) if row is None else row.id}
-    creation = Step(
-        operation="manual-groups.create",
-        body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
-        makes=frozenset({Ref(at)}),
-        uses=free_name_ref(at),
-    )
-    return [
-        *([creation] if row is None else ()),
-        *rename_steps(planning, "manual-groups.rename", path, match, sides),
-        *list_steps(planning, match, path, sides),
-    ]
+    if row is None:
+        creation = Step(
+            operation="manual-groups.create",
+            body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
+            makes=frozenset({Ref(at)}),
+            uses=free_name_ref(at),
+        )
+        return [creation, *list_steps(planning, match, path, sides)]
+    rename = rename_steps(planning, "manual-groups.rename", path, match, sides)
+    return [*rename, *list_steps(planning, match, path, sides)]
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
@@ -187,23 +193,23 @@ def add_replaced_conditions(
     }
     if not active:
         return declared
-    out = {id(resource): resource for resource in declared}
-    more: list[DesiredResource[SmartGroupSpec]] = []
+    out = list(declared)
     for row in planning.snapshot.rows(SmartGroupRow):
         migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
         conditions = _replaced(planning, row, active) if migrations else None
         if conditions is None:
             continue
-        own = [resource for resource in declared if _is_of(resource, row, planning.policy.workspace)]
-        for one in own:
+        own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
+        for at, one in own:
             if one.spec.conditions is None:
-                out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
-        if not own and not _is_left(planning, row, absent):
-            planning.include(Address.of(SMART_GROUP, normalize_name(row.name)))
+                out[at] = replace(one, spec=replace(one.spec, conditions=conditions))
+        address = Address.of(SMART_GROUP, normalize_name(row.name))
+        if not own and not _is_left(planning, address, absent):
+            planning.include(address)
             migration = migrations[0]
-            more.append(
+            out.append(
                 DesiredResource(
-                    address=Address.of(SMART_GROUP, normalize_name(row.name)),
+                    address=address,
                     spec=SmartGroupSpec(conditions=conditions, managers=None),
                     places=migration.migration.places,
                     pins={planning.policy.workspace: row.id},
@@ -211,7 +217,7 @@ def add_replaced_conditions(
                     f"{migration.target}",
                 )
             )
-    return [*out.values(), *more]
+    return out
 
 
 def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: str) -> bool:
@@ -220,12 +226,10 @@ def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: 
     return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
 
 
-def _is_left(planning: PlanContext, row: SmartGroupRow, absent: Sequence[DeleteEntry[Any]]) -> bool:
+def _is_left(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether the plan deletes an undeclared smart group, or must not touch it."""
-    policy, name = planning.policy, normalize_name(row.name)
-    address = Address.of(SMART_GROUP, name)
-    owned = not policy.only and matches_patterns(name, policy.ownership.get(SMART_GROUP, ()))
-    return owned or matches_patterns(str(address), policy.leave_alone) or any(one.address == address for one in absent)
+    is_left_alone = matches_patterns(str(address), planning.policy.leave_alone)
+    return is_left_alone or is_owned(planning, address) or any(one.address == address for one in absent)
 
 
 def _replaced(
@@ -236,17 +240,18 @@ def _replaced(
     if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
         return None
     pairs = zip(live, conditions_by_name(planning, live), strict=True)
-    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    new = (_moved(named, active[one.field]) if one.field in active else named for one, named in pairs)
     known = tuple(condition for condition in new if condition is not None)
-    return known if len(known) == len(new) else None
+    return known if len(known) == len(live) else None
 
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
     new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
     choices = frozenset(choice for choice in new if choice is not None)
-    is_gone = condition.choices and (not choices or active.target_type == "TEXT")
-    return None if is_gone else condition._replace(field=active.target.name, choices=choices)
+    if condition.choices and (not choices or active.target_type == "TEXT"):
+        return None
+    return condition._replace(field=active.target.name, choices=choices)
 
 
 def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
@@ -255,51 +260,29 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     Conditions of a live group as they will be go to `planning.planned_conditions`.
     """
     declared, row, conditions = match.declared, match.row, match.declared.spec.conditions
-    sides = sides_by_name(match)
-    if row is None and conditions is None:
-        report_missing_key(planning, declared, "conditions")
-        return None
-    if conditions is not None and not _compare_conditions(planning, declared, conditions, row, sides):
-        return None
-    return compare_lists(planning, match, ("managers",), sides)
-
-
-def _compare_conditions(
-    planning: PlanContext,
-    declared: DesiredResource[SmartGroupSpec],
-    conditions: Sequence[DeclaredCondition],
-    row: SmartGroupRow | None,
-    sides: PeopleSides,
-) -> bool:
-    """Add declared and live conditions to the sides; False, reported, if one refers to nothing or was not read."""
+    before: Form = {"name": normalize_name(row.name)} if row else {}
+    after: Form = {"name": match.address.name}
+    if conditions is None:
+        if row is None:
+            report_missing_key(planning, declared, "conditions")
+            return None
+        return compare_lists(planning, match, ("managers",), before, after, {})
     if not check_references(planning, declared, conditions):
-        return False
+        return None
     if row is None:
         report_unrenamed_choices(planning, declared, condition_refs(conditions))
     elif row.conditions is None:
         report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
-        return False
+        return None
     live = conditions_by_name(planning, (row and row.conditions) or ())
     wanted = keep_system_conditions(conditions, live)
     record_possible_renames(planning, wanted, live)
-    sides.after["conditions"] = sorted_conditions(wanted)
+    after["conditions"] = sorted_conditions(wanted)
     if row is not None:
-        sides.before["conditions"] = sorted_conditions(live)
-        sides.sizes["conditions"] = len(live)
+        before["conditions"] = sorted_conditions(live)
         if not planning.policy.additive:
             planning.planned_conditions[row.id] = wanted
-    return True
-
-
-def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
-    """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
-    row = deletion.row
-    form: Form = {"name": normalize_name(row.name)}
-    if row.conditions is None or row.managers is None:
-        report_unread_list(planning, deletion.address, "conditions and managers", deletion.source)
-        return BeforeAfter(before=form, after=None)
-    form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-    return deleted_with_lists(planning, form, {"managers": row.managers})
+    return compare_lists(planning, match, ("managers",), before, after, sizes={"conditions": len(live)} if row else {})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:
@@ -310,20 +293,14 @@ def why_conditions_stay(sides: BeforeAfter) -> str | None:
     return "a condition without a system_condition keeps the one that it gets" if gained else None
 
 
-def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
-    """Record which fields and choices each live smart group keeps and drops, and what the service takes from it."""
-    deletions = () if planning.policy.additive else matched.deletions
-    deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
-    record_references(planning, deleted)
-    plan_condition_losses(planning, matched, deleted)
-
-
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
     conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
-    items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
-    key = SimilarConditions(conditions) if conditions else None
-    return Similarity(of="conditions", key=key, items=frozenset(items))
+    return Similarity(
+        of="conditions",
+        key=SimilarConditions(conditions) if conditions else None,
+        items=frozenset((one.field, choice) for one in conditions for choice in one.choices or (None,)),
+    )
 
 
 def smart_group_steps(
@@ -344,8 +321,7 @@ def smart_group_steps(
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
-    emails = included(after, "managers")
-    if emails:
+    if emails := included(after, "managers"):
         body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
@@ -362,27 +338,23 @@ def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, a
     body = planning.api_spec.body_to_wire(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
-    refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)
-    dropped = condition_refs(conditions_before) - refs_after
+    refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
+    dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
+    # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the group
+    # in between.
+    answers = (
+        answered_ref(Address.of(CUSTOM_FIELD, one.field), choice)
+        for one in conditions
+        if one.field not in fields_before
+        for choice in one.choices or (None,)
+    )
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=body,
-        uses=refs_after.union(_answers_to_wait_for(conditions_before, conditions)),
+        uses=refs_after.union(answers),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )
-
-
-def _answers_to_wait_for(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
-    """Yield Refs to answers to the fields that only the new conditions ask for.
-
-    The calls that set these answers go first, so that nobody leaves the group in between.
-    """
-    fields = {condition.field for condition in before}
-    for condition in after:
-        if condition.field not in fields:
-            at = Address.of(CUSTOM_FIELD, condition.field)
-            yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
 
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:

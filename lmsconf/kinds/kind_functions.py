@@ -30,10 +30,8 @@ from lmsconf.kinds.group import (
     group_deletion,
     group_steps,
     match_smart_groups,
-    record_condition_changes,
     similar_conditions,
     similar_members,
-    smart_group_before_deletion,
     smart_group_deletion,
     smart_group_steps,
 )
@@ -50,7 +48,7 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group import conditions_by_name
+from lmsconf.kinds.smart_group import conditions_by_name, record_condition_changes
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.steps import person_steps
@@ -60,19 +58,16 @@ from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
 from lmsconf.model.snapshot import Snapshot
 
-AnyMatch: TypeAlias = Match[Any, Any]
 Subject: TypeAlias = Match[Any, Any] | Deletion[Any] | SideEffect
-Declared: TypeAlias = Sequence[DesiredResource[Any]]
-Absent: TypeAlias = Sequence[DeleteEntry[Any]]
 
-_MATCH: Final[Mapping[str, Callable[[PlanContext, Declared, Absent], MatchResult[Any, Any]]]] = {
+_MATCH: Final[Mapping[str, Callable[..., MatchResult[Any, Any]]]] = {
     CUSTOM_FIELD: match_fields,
     USER: match_people,
     GROUP: partial(match_named, row_type=GroupRow, noun="group"),
     SMART_GROUP: match_smart_groups,
     CONTENT_TARGET: match_assignments,
 }
-_DIFF: Final[Mapping[str, Callable[[PlanContext, AnyMatch], BeforeAfter | None]]] = {
+_DIFF: Final[Mapping[str, Callable[[PlanContext, Match[Any, Any]], BeforeAfter | None]]] = {
     CUSTOM_FIELD: diff_field,
     USER: diff_person,
     GROUP: diff_group,
@@ -82,10 +77,10 @@ _DIFF: Final[Mapping[str, Callable[[PlanContext, AnyMatch], BeforeAfter | None]]
 _BEFORE_DELETION: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], BeforeAfter]]] = {
     CUSTOM_FIELD: field_before_deletion,
     GROUP: group_before_deletion,
-    SMART_GROUP: smart_group_before_deletion,
+    SMART_GROUP: group_before_deletion,
     CONTENT_TARGET: assignment_before_deletion,
 }
-_STEPS: Final[Mapping[str, Callable[[PlanContext, AnyMatch, BeforeAfter], list[Step]]]] = {
+_STEPS: Final[Mapping[str, Callable[[PlanContext, Match[Any, Any], BeforeAfter], list[Step]]]] = {
     CUSTOM_FIELD: field_steps,
     USER: person_steps,
     GROUP: group_steps,
@@ -105,7 +100,9 @@ _SIMILARITY: Final[Mapping[str, Callable[[PlanContext, Form], Similarity]]] = {
 }
 
 
-def match_kind(planning: PlanContext, kind: str, declared: Declared, absent: Absent) -> MatchResult[Any, Any]:
+def match_kind(
+    planning: PlanContext, kind: str, declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[Any, Any]:
     """Match declarations of a kind with live resources, and register every name as it will be after apply."""
     return _MATCH[kind](planning, declared, absent)
 
@@ -123,7 +120,7 @@ def named_context(snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> Plan
     return planning
 
 
-def diff(planning: PlanContext, match: AnyMatch) -> BeforeAfter | None:
+def diff(planning: PlanContext, match: Match[Any, Any]) -> BeforeAfter | None:
     """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
     return _DIFF[match.address.kind](planning, match)
 
@@ -138,14 +135,13 @@ def finish_matching(planning: PlanContext, results: Mapping[str, MatchResult[Any
 
     results: by kind, as matched.
     """
-    fields, people = results[CUSTOM_FIELD], results[USER]
     for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
         find_rename_cycles(planning, results[kind])
-    record_deletions(planning, fields)
-    report_admin_lockout(planning, people)
-    count_lost_answers(planning, people)
+    record_deletions(planning, results[CUSTOM_FIELD])
+    report_admin_lockout(planning, results[USER])
+    count_lost_answers(planning, results[USER])
     record_condition_changes(planning, results[SMART_GROUP])
-    count_slots(planning, fields)
+    count_slots(planning, results[CUSTOM_FIELD])
 
 
 def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> list[Step]:

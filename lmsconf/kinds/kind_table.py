@@ -243,11 +243,11 @@ def parse_absent(kind: str, entry: ManifestEntry) -> Iterable[DeleteEntry[Any]]:
 
 def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -> Iterator[Problem]:
     """Yield problems between declarations, found without a snapshot. declared: kind → its declarations."""
-    fields, assignments = declared.get(CUSTOM_FIELD, ()), declared.get(CONTENT_TARGET, ())
+    fields = declared.get(CUSTOM_FIELD, ())
     yield from find_bad_migrations(fields)
     yield from find_too_many_fields(fields)
     yield from find_unknown_choices(declared.get(SMART_GROUP, ()), fields)
-    yield from check_replacements(assignments)
+    yield from check_replacements(declared.get(CONTENT_TARGET, ()))
 
 
 def dependencies(declared: DesiredResource[Any]) -> list[Address]:
@@ -257,8 +257,7 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
         return [Address.of(CUSTOM_FIELD, field) for field in spec.answers]
     if kind == CONTENT_TARGET:
         return [spec.audience]
-    conditions = spec.conditions or () if kind == SMART_GROUP else ()
-    fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in conditions]
+    fields = [Address.of(CUSTOM_FIELD, one.field) for one in getattr(spec, "conditions", None) or ()]
     people = (person for _, listed in declared_lists(spec) for person in sorted(listed.named_emails))
     return [*fields, *(Address.of(USER, person) for person in people)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, product
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -26,7 +26,6 @@ from lmsconf.kinds.shared.plan_context import (
     MOST_COMPARED,
     BeforeAfter,
     MatchResult,
-    NameRegistry,
     PlanContext,
     SideEffect,
 )
@@ -90,12 +89,6 @@ class SmartGroupSpec(Struct, frozen=True):
     managers: PeopleList | None
 
 
-def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
-    """Parse a condition of a response."""
-    field, system = RemoteId(require_text(data, "customFieldId")), text_or_none(data.get("systemCondition"))
-    return ConditionRow(field, id_set(data, "choiceIds"), system)
-
-
 def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
     """Parse a row of the listing, which has neither conditions nor managers."""
     return SmartGroupRow(RemoteId(require_text(data, "smartGroupId")), optional_text(data, "name"))
@@ -114,69 +107,64 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
             f"smart_group/{listed.name}: a response is missing its conditions",
             hint="If it has none, give it conditions in the product, or delete it there.",
         )
-    return SmartGroupRow(
-        listed.id,
-        listed.name,
-        tuple(parse_condition_row(condition) for condition in conditions),
-        id_set(data, "managers"),
+    rows = tuple(
+        ConditionRow(
+            RemoteId(require_text(one, "customFieldId")),
+            id_set(one, "choiceIds"),
+            text_or_none(one.get("systemCondition")),
+        )
+        for one in conditions
     )
+    return SmartGroupRow(listed.id, listed.name, rows, id_set(data, "managers"))
 
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
-    listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
-    conditions = None if listed is None else tuple(map(_condition, listed))
-    spec = SmartGroupSpec(conditions=conditions, managers=parse_people_list(entry, "managers"))
+    listed = cast("list[Mapping[str, Json]]", entry.body.get("conditions") or [])
+    conditions = tuple(
+        DeclaredCondition(
+            normalize_name(str(one["field"])),
+            frozenset(parse_names(one.get("choices"))),
+            None if one.get("system_condition") is None else str(one["system_condition"]),
+        )
+        for one in listed
+    )
+    spec = SmartGroupSpec(
+        conditions=None if entry.body.get("conditions") is None else conditions,
+        managers=parse_people_list(entry, "managers"),
+    )
     return desired_resource_by_name(SMART_GROUP, entry, spec)
-
-
-def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
-    field, system = normalize_name(str(body["field"])), body.get("system_condition")
-    choices = frozenset(parse_names(body.get("choices")))
-    return DeclaredCondition(field, choices, None if system is None else str(system))
 
 
 def find_unknown_choices(
     declared: Sequence[DesiredResource[SmartGroupSpec]], custom_fields: Sequence[DesiredResource[CustomFieldSpec]]
 ) -> Iterator[Problem]:
     """Yield a problem for choices of a TEXT field, and for choices missing from a list that is declared whole."""
-    fields = {resource.address: resource.spec for resource in custom_fields}
+    fields = {resource.address.name: resource.spec for resource in custom_fields}
     unknown_count = count()
-    for declared_group in declared:
-        for position, condition in enumerate(declared_group.spec.conditions or ()):
-            field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
-            if field is not None:
-                yield from _unknown_choices(declared_group, position, condition, field, unknown_count)
-
-
-def _unknown_choices(
-    declared: DesiredResource[SmartGroupSpec],
-    position: int,
-    condition: DeclaredCondition,
-    field: CustomFieldSpec,
-    unknown_count: Iterator[int],
-) -> Iterator[Problem]:
-    at = Address.of(CUSTOM_FIELD, condition.field)
-    if field.type == "TEXT" and condition.choices:
-        yield Problem(
-            code="reference/text-field",
-            message=f"{declared.address}: {at} is a TEXT field, it has no choices to name",
-            hint="Conditions need a CHOICE or MULTI_SELECT field.",
-            source=declared.places.at("conditions", position, "choices"),
-            address=str(declared.address),
-        )
-    if field.choices is None or not field.choices.whole:
-        return
-    known = [choice.name for choice in field.choices.include]
-    for name in sorted(condition.choices - set(known)):
-        is_compared = next(unknown_count) < MOST_COMPARED
-        yield Problem(
-            code="reference/unknown-choice",
-            message=f'{declared.address}: {at} has no choice "{shorten(name)}"',
-            hint=choices_hint(known, did_you_mean(name, known)) if is_compared else f"Name a choice of {at}.",
-            source=declared.places.find(name, "conditions", position, "choices"),
-            address=str(declared.address),
-        )
+    for group in declared:
+        for position, condition in enumerate(group.spec.conditions or ()):
+            at, field = Address.of(CUSTOM_FIELD, condition.field), fields.get(condition.field)
+            if field is not None and field.type == "TEXT" and condition.choices:
+                yield Problem(
+                    code="reference/text-field",
+                    message=f"{group.address}: {at} is a TEXT field, it has no choices to name",
+                    hint="Conditions need a CHOICE or MULTI_SELECT field.",
+                    source=group.places.at("conditions", position, "choices"),
+                    address=str(group.address),
+                )
+            if field is None or field.choices is None or not field.choices.whole:
+                continue
+            known = [choice.name for choice in field.choices.include]
+            for name in sorted(condition.choices.difference(known)):
+                is_compared = next(unknown_count) < MOST_COMPARED
+                yield Problem(
+                    code="reference/unknown-choice",
+                    message=f'{group.address}: {at} has no choice "{shorten(name)}"',
+                    hint=choices_hint(known, did_you_mean(name, known)) if is_compared else f"Name a choice of {at}.",
+                    source=group.places.find(name, "conditions", position, "choices"),
+                    address=str(group.address),
+                )
 
 
 class SimilarConditions(Struct, frozen=True):
@@ -239,40 +227,39 @@ def keep_system_conditions(
         systems = kept[condition.field, condition.choices]
         if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
-    return tuple([_with_system(one, kept[one.field, one.choices]) for one in declared])
-
-
-def _with_system(condition: DeclaredCondition, systems: list[str | None]) -> DeclaredCondition:
-    """Return a condition; if it has no system condition, with the first of these, which is taken from them."""
-    is_open = condition.system_condition is None and systems
-    return condition._replace(system_condition=systems.pop(0)) if is_open else condition
+    pairs = ((one, kept[one.field, one.choices]) for one in declared)
+    return tuple(
+        one._replace(system_condition=systems.pop(0)) if one.system_condition is None and systems else one
+        for one, systems in pairs
+    )
 
 
 def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
-    return tuple([_by_name(planning.registry, condition) for condition in conditions])
-
-
-def _by_name(registry: NameRegistry, condition: ConditionRow) -> DeclaredCondition:
-    field = registry.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
-    scope = choices_registry_kind(field)
-    names = frozenset(registry.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
-    return DeclaredCondition(field, names, condition.system_condition)
+    registry = planning.registry
+    fields = ((registry.name(CUSTOM_FIELD, one.field) or f"field id {one.field}", one) for one in conditions)
+    return tuple(
+        DeclaredCondition(
+            field,
+            frozenset(registry.name(choices_registry_kind(field), id) or f"choice id {id}" for id in one.choices),
+            one.system_condition,
+        )
+        for field, one in fields
+    )
 
 
 def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
-    return [_by_id(planning.registry, condition) for condition in conditions]
-
-
-def _by_id(registry: NameRegistry, condition: DeclaredCondition) -> dict[str, object]:
-    at = Address.of(CUSTOM_FIELD, condition.field)
-    body = {
-        "customFieldId": registry.id_or_ref(Ref(at)),
-        "choiceIds": [registry.id_or_ref(Ref(at, name)) for name in sorted(condition.choices)],
-        "systemCondition": condition.system_condition,
-    }
-    return {key: value for key, value in body.items() if value}
+    id_or_ref = planning.registry.id_or_ref
+    bodies = (
+        {
+            "customFieldId": id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field))),
+            "choiceIds": [id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field), name)) for name in sorted(one.choices)],
+            "systemCondition": one.system_condition,
+        }
+        for one in conditions
+    )
+    return [{key: value for key, value in body.items() if value} for body in bodies]
 
 
 def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
@@ -286,11 +273,13 @@ def check_references(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
 ) -> bool:
     """Report each referenced field and choice that will not exist after the plan; return whether all will."""
-    exist = True
-    for position, (field, choices, _) in enumerate(conditions):
-        at = ("conditions", position)
-        exist = references_exist(planning, declared, field, choices, (*at, "field"), (*at, "choices")) and exist
-    return exist
+    exist = [
+        references_exist(
+            planning, declared, field, choices, ("conditions", position, "field"), ("conditions", position, "choices")
+        )
+        for position, (field, choices, _) in enumerate(conditions)
+    ]
+    return all(exist)
 
 
 def record_possible_renames(
@@ -300,22 +289,22 @@ def record_possible_renames(
 
     A declared condition and a live one of the same field may be the same condition with a choice renamed.
     """
-    for condition in set(declared) - set(live):
-        parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
-        if parts is None:
-            continue
-        for held in set(live) - set(declared):
-            # Apart from new choices, the live condition has all that the declared one has.
-            if held.field == condition.field and held.choices >= condition.choices - parts.new:
-                for new in condition.choices - held.choices:
-                    parts.likely.setdefault(new, set()).update((held.choices - condition.choices) & parts.undeclared)
+    pairs = product(set(declared) - set(live), set(live) - set(declared))
+    for wanted, held in ((wanted, held) for wanted, held in pairs if wanted.field == held.field):
+        parts = planning.parts.get(Address.of(CUSTOM_FIELD, wanted.field))
+        # Apart from new choices, the live condition has all that the declared one has.
+        if parts is not None and held.choices >= wanted.choices - parts.new:
+            for new in wanted.choices - held.choices:
+                parts.likely.setdefault(new, set()).update((held.choices - wanted.choices) & parts.undeclared)
 
 
-def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
+def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
     """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
 
-    What is added in place of a dropped field is in `added_refs`. deleted: the ids of the groups that are deleted.
+    What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.
     """
+    deletions = () if planning.policy.additive else matched.deletions
+    deleted = frozenset(one.row.id for one in deletions if planning.chosen(one.address))
     for row in planning.snapshot.rows(SmartGroupRow):
         before = conditions_by_name(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
@@ -327,11 +316,12 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
         dropped, added = refs_before - refs_after, refs_after - refs_before
         if dropped or added:
             planning.changed_refs.append((dropped, added))
-            for field in (ref.address.name for ref in dropped if ref.part is None):
-                planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
+        for field in (ref.address.name for ref in dropped if ref.part is None):
+            planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
+    _plan_condition_losses(planning, matched, deleted)
 
 
-def plan_condition_losses(
+def _plan_condition_losses(
     planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
 ) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
@@ -345,67 +335,59 @@ def plan_condition_losses(
         return
     listing = planning.snapshot.of(SMART_GROUP)
     if listing.incomplete is not None:
-        _report_unread(planning, losses, listing.incomplete)
+        for loss in losses.values():
+            planning.problem(
+                "read/incomplete",
+                f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
+                f"complete: {listing.incomplete}",
+                hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
+                address=loss.address,
+            )
         return
     chosen = [match for match in matched.matches if planning.chosen(match.address)]
     settled = {match.row.id for match in chosen if match.row and match.declared.spec.conditions is not None}
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
-        if remaining == (row.conditions or ()) or row.id in deleted or row.id in settled:
-            continue
-        at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
-        cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in remaining)
-        if not remaining:
-            _report_unusable(planning, cause, f"{at} would be left without conditions")
-        elif any(not one.choices and one.system_condition is None for one in remaining):
-            _report_unusable(planning, cause, f"{at} would be left with a condition that names no choice")
-        _add_side_effect(planning, row, at, cause, remaining)
+        if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
+            lost = (one.field for one in row.conditions or () if one.field in losses and one not in remaining)
+            _add_side_effect(planning, row, losses[next(lost)], remaining)
 
 
 def _remaining_conditions(
     conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
 ) -> tuple[ConditionRow, ...]:
     """Return the conditions without the deleted fields and choices."""
-    left = (_without(one, losses[one.field]) if one.field in losses else one for one in conditions)
-    return tuple(one for one in left if one is not None)
-
-
-def _without(condition: ConditionRow, loss: FieldOrChoiceDeletion) -> ConditionRow | None:
-    """Return a condition without the deleted choices of its field; None without the field."""
-    return None if loss.choices is None else replace(condition, choices=condition.choices - loss.choices)
-
-
-def _add_side_effect(
-    planning: PlanContext,
-    row: SmartGroupRow,
-    at: Address,
-    cause: FieldOrChoiceDeletion,
-    remaining: Sequence[ConditionRow],
-) -> None:
-    name = normalize_name(row.name)
-    before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
-    sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
-    reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
-    planning.side_effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
-
-
-def _report_unusable(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:
-    verb = "deleted" if cause.choices is None else "changed"
-    planning.problem(
-        "refusal/no-conditions",
-        f"{cause.address}: it cannot be {verb}, because {reason}",
-        hint="Declare that smart group with new `conditions`, or list it under `absent`.",
-        address=cause.address,
+    dropped = {id: loss.choices for id, loss in losses.items()}
+    return tuple(
+        replace(one, choices=one.choices.difference(dropped.get(one.field) or ()))
+        for one in conditions
+        if dropped.get(one.field, ()) is not None
     )
 
 
-def _report_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoiceDeletion], why: str) -> None:
-    for loss in losses.values():
+def _add_side_effect(
+    planning: PlanContext, row: SmartGroupRow, cause: FieldOrChoiceDeletion, remaining: Sequence[ConditionRow]
+) -> None:
+    """Add what the service makes of a smart group; report one that would be left without usable conditions."""
+    name = normalize_name(row.name)
+    at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or name)
+    if not remaining or any(not one.choices and one.system_condition is None for one in remaining):
+        left = "with a condition that names no choice" if remaining else "without conditions"
         planning.problem(
-            "read/incomplete",
-            f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
-            f"complete: {why}",
-            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-            address=loss.address,
+            "refusal/no-conditions",
+            f"{cause.address}: it cannot be {'deleted' if cause.choices is None else 'changed'}, because {at} would be "
+            f"left {left}",
+            hint="Declare that smart group with new `conditions`, or list it under `absent`.",
+            address=cause.address,
         )
+    before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
+    planning.side_effects.append(
+        SideEffect(
+            address=at,
+            row=row,
+            with_=cause.address,
+            reason=f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions",
+            sides=BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())}),
+        )
+    )

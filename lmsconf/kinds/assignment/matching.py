@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.replacement import ReplacementPlanner, report_without_replacement
@@ -46,6 +45,7 @@ from lmsconf.model.names import grouped, matches_patterns, nearest_email, quote_
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
+_Entry: TypeAlias = DesiredResource[AssignmentSpec] | DeleteEntry[Any]
 
 
 def match_assignments(
@@ -65,26 +65,27 @@ def match_assignments(
         contents.find_id(absent_entry, must=False)
     targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
     live = {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
-    listing = planning.snapshot.of(CONTENT_TARGET)
+    why = planning.snapshot.of(CONTENT_TARGET).incomplete
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
-        live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
+        live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), listing.incomplete, out)
+    unclear = _unclear_targets(planning, targets)
+    entry_of: dict[Identity, _Entry] = {}
     for entry in ready:
-        matching.match(entry)
+        _match(planning, contents, entry, entry_of, live, unclear, out)
     for entry in declared:
         if (key := contents.identity(entry))[0] is not None:
-            matching.entry_of.setdefault(key, entry)
+            entry_of.setdefault(key, entry)
     for absent_entry in absent:
-        matching.delete(absent_entry)
-    planner = ReplacementPlanner(planning, contents, live, matching.entry_of, out)
+        _delete(planning, contents, absent_entry, entry_of, live, unclear, out)
+    planner = ReplacementPlanner(planning, contents, live, entry_of, out)
     planner.plan_all(ready)
     report_without_replacement(planning, (*declared, *absent), live, ready)
     _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
-    if listing.incomplete:
+    if why:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
-            _report_incomplete(planning, address, its_entry, listing.incomplete)
+            _report_incomplete(planning, address, its_entry, why)
         out.deletions.clear()
     return out
 
@@ -100,49 +101,54 @@ def _kept_precisely(
     return [replace(one, spec=replace(one.spec, **times)) for one, times in zip(declared, minutes, strict=True)]
 
 
-class _Matching(Struct, frozen=True):
-    """Entries, matched with the live targets of the same identity.
+def _match(
+    planning: PlanContext,
+    contents: ContentResolver,
+    entry: DesiredResource[AssignmentSpec],
+    entry_of: dict[Identity, _Entry],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    unclear: Mapping[Identity, TargetRow],
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Match a declaration, or report why that is not possible.
 
-    unclear: the targets whose audience is not known, by each identity that they may have. incomplete: why targets may
-    be missing. entry_of: the first entry that names an identity.
+    entry_of: the first entry that names an identity. unclear: the targets whose audience is not known, by each identity
+    that they may have.
     """
+    key, why = contents.identity(entry), planning.snapshot.of(CONTENT_TARGET).incomplete
+    first, rows = entry_of.setdefault(key, entry), live.get(key, ())
+    if first is not entry:
+        _report_same_assignment(planning, entry, first)
+    elif len(rows) > 1:
+        report_live_twice(planning, entry, rows)
+    elif not rows and key in unclear:
+        _report_unclear_audience(planning, entry, unclear[key])
+    elif not rows and why:
+        _report_incomplete(planning, entry.address, entry, why)
+    else:
+        out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
 
-    planning: PlanContext
-    contents: ContentResolver
-    live: Mapping[Identity, Sequence[TargetRow]]
-    unclear: Mapping[Identity, TargetRow]
-    incomplete: str | None
-    out: MatchResult[AssignmentSpec, TargetRow]
-    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = field(default_factory=dict)
 
-    def match(self, entry: DesiredResource[AssignmentSpec]) -> None:
-        """Match a declaration, or report why that is not possible."""
-        key = self.contents.identity(entry)
-        rows = self.live.get(key, ())
-        if (other := self.entry_of.setdefault(key, entry)) is not entry:
-            _report_same_assignment(self.planning, entry, other)
-        elif len(rows) > 1:
-            report_live_twice(self.planning, entry, rows)
-        elif not rows and (row := self.unclear.get(key)):
-            _report_unclear_audience(self.planning, entry, row)
-        elif not rows and self.incomplete:
-            _report_incomplete(self.planning, entry.address, entry, self.incomplete)
-        else:
-            self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
-
-    def delete(self, entry: DeleteEntry[Any]) -> None:
-        """Add the deletions of an entry under `absent`, or report why there are none."""
-        key = self.contents.identity(entry)
-        other = self.entry_of.setdefault(key, entry)
-        if isinstance(other, DesiredResource):
-            _report_same_assignment(self.planning, entry, other)
-            return
-        rows = self.live.get(key, ()) if other is entry else ()
-        self.out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
-        if not rows and (row := self.unclear.get(key)):
-            _report_unclear_audience(self.planning, entry, row)
-        elif not rows:
-            report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
+def _delete(
+    planning: PlanContext,
+    contents: ContentResolver,
+    entry: DeleteEntry[Any],
+    entry_of: dict[Identity, _Entry],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    unclear: Mapping[Identity, TargetRow],
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Add the deletions of an entry under `absent`, or report why there are none; the arguments are as for `_match`."""
+    key = contents.identity(entry)
+    first = entry_of.setdefault(key, entry)
+    rows = live.get(key, ()) if first is entry else ()
+    out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+    if isinstance(first, DesiredResource):
+        _report_same_assignment(planning, entry, first)
+    elif not rows and key in unclear:
+        _report_unclear_audience(planning, entry, unclear[key])
+    elif not rows:
+        report_absent_not_live(planning, entry, contents.similar_name(entry))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
@@ -156,10 +162,8 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
         near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
-        message, hint = why_name_is_missing(planning, to, near)
-        planning.report(
-            entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", message, hint=hint
-        )
+        code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
+        planning.report(entry, code, *why_name_is_missing(planning, to, near))
     return False
 
 
@@ -215,8 +219,8 @@ def _settle(
 
 def _report_same_assignment(
     planning: PlanContext,
-    entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
-    other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
+    entry: _Entry,
+    other: _Entry,
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.report(
@@ -237,11 +241,9 @@ def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[I
     }
 
 
-def _report_unclear_audience(
-    planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
-) -> None:
+def _report_unclear_audience(planning: PlanContext, entry: _Entry, row: TargetRow) -> None:
     audiences = audience_candidates(planning, row)
-    names = " and ".join(str(audience) for audience in audiences)
+    names = " and ".join(audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
         names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
@@ -255,9 +257,7 @@ def _report_unclear_audience(
     )
 
 
-def _report_incomplete(
-    planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
-) -> None:
+def _report_incomplete(planning: PlanContext, address: Address, entry: _Entry | None, why: str) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read completely: {why}",
@@ -272,25 +272,20 @@ def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRo
 
     None, with a problem, if a live time cannot be parsed.
     """
-    row = match.row
-    spec = match.declared.spec
-    after = declared_entry(spec, planning.policy)
+    row, after = match.row, declared_entry(match.declared.spec, planning.policy)
     if row is None:
         return BeforeAfter(before=None, after=after)
     window = parse_live_window(planning, row, match.declared)
     if window is None:
         return None
-    if (row.mandatory, *window) == (spec.mandatory, spec.visible_from, spec.visible_until):
-        return BeforeAfter(before=after, after=after)
-    live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
+    live = replace(match.declared.spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
     return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
 
 
 def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
     """Return the live assignment; a time that cannot be parsed is shown verbatim."""
-    row = deletion.row
-    form = live_entry(planning, row)
+    form = live_entry(planning, deletion.row)
     spec = None if deletion.absent is None else deletion.absent.spec
     if spec is not None and spec.content_pins:
-        form["content"] = {"name": spec.content, "id": row.content}
+        form["content"] = {"name": spec.content, "id": deletion.row.content}
     return BeforeAfter(before=form, after=None)

@@ -32,22 +32,28 @@ _REPLACES: Final = "content-target/replaces"
 
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     """Return what an entry replaces; report a `keep` without effect, and a content that is named twice."""
-    value = entry.body.get("replaces")
-    if value is None:
-        if "keep" in entry.body:
-            hint = "Name the old content under `replaces`, or remove it."
-            entry.problem(_REPLACES, "`keep` needs `replaces`", "keep", hint=hint)
-        return ()
+    value = entry.body.get("replaces", [])
     if isinstance(value, list):
         parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
     else:
         parsed = [_replacement(entry, value, ("replaces",))]
+    if "keep" in entry.body and "replaces" not in entry.body:
+        entry.problem(
+            _REPLACES,
+            "`keep` needs `replaces`",
+            "keep",
+            hint="Name the old content under `replaces`, or remove it.",
+        )
     for at, one in enumerate(parsed):
         if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
-            message = f"{one.content} is named twice under `replaces`"
-            entry.problem(_REPLACES, message, *one.path, hint="Remove one of the two.")
-    until = entry.body.get("keep")
-    keep = parse_time(entry, until["until"], ("keep", "until"), end_of_day=True) if isinstance(until, dict) else None
+            entry.problem(
+                _REPLACES,
+                f"{one.content} is named twice under `replaces`",
+                *one.path,
+                hint="Remove one of the two.",
+            )
+    until = members(entry.body.get("keep")).get("until")
+    keep = parse_time(entry, until, ("keep", "until"), end_of_day=True) if parsed and until is not None else None
     if keep is not None:
         parsed = [replace(one, keep_until=keep) for one in parsed]
         _check_keep(entry, parsed, keep)
@@ -57,25 +63,33 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
 def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) -> Replacement:
     body = members(item)
     [(content, pins)] = contents_of(body["content"])
-    then = body["then"]
-    closes = None
-    if isinstance(then, dict):
-        closes = parse_time(entry, then["visible_until"], (*path, "then", "visible_until"), end_of_day=True)
+    end = members(body["then"]).get("visible_until")
     return Replacement(
-        content=content, content_pins=pins, becomes_optional=then == "optional", closes=closes, path=path
+        content=content,
+        content_pins=pins,
+        becomes_optional=body["then"] == "optional",
+        closes=None if end is None else parse_time(entry, end, (*path, "then", "visible_until"), end_of_day=True),
+        path=path,
     )
 
 
 def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:
     """Report a `keep` that ends before the content is taken from anybody."""
     if all(old.becomes_optional for old in replaced):
-        message = "`keep` has no effect: with `then: optional` nobody loses the content"
-        hint = "Remove `keep`, or replace the content by `remove` or `visible_until`."
-        entry.problem(_REPLACES, message, "keep", hint=hint)
+        entry.problem(
+            _REPLACES,
+            "`keep` has no effect: with `then: optional` nobody loses the content",
+            "keep",
+            hint="Remove `keep`, or replace the content by `remove` or `visible_until`.",
+        )
     for old in replaced:
         if old.closes is not None and keep <= old.closes:
-            message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
-            entry.problem(_REPLACES, message, "keep", "until", hint="Write a later date, or remove `keep`.")
+            entry.problem(
+                _REPLACES,
+                f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}",
+                *("keep", "until"),
+                hint="Write a later date, or remove `keep`.",
+            )
 
 
 def report_self_replacement(
@@ -92,9 +106,9 @@ def report_self_replacement(
             )
 
 
-def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:
+def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
     """Report an assignment that begins after the content that it replaces is hidden."""
-    for old in replaced:
+    for old in spec.replaces:
         if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
             continue
         ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
@@ -109,8 +123,8 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Re
 
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
-    new = (split_address(address) for address in spec.replaced_by)
-    return frozenset([*(replaced.content for replaced in spec.replaces), *(parts[0] for parts in new if parts)])
+    new = (parts[0] for address in spec.replaced_by if (parts := split_address(address)))
+    return frozenset([*(replaced.content for replaced in spec.replaces), *new])
 
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
@@ -122,46 +136,50 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
     for content, content_pins in contents_of(entry.body["content"]):
         report_self_replacement(entry, content, content_pins, replaces)
         for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
-            spec = _assignment(entry, content, content_pins, position, item)
-            if spec is None:
-                continue
-            report_gap(entry, spec, replaces)
-            spec = replace(spec, replaces=replaces) if replaces else spec
-            yield DesiredResource(
-                address=assignment_address(content, spec.audience),
-                spec=spec,
-                places=PlacesBelow(entry.places, ("assign_to", position)),
-                only_in=only_in,
-                about=about,
-            )
+            spec = _assignment(entry, content, content_pins, position, item, replaces)
+            if spec is not None:
+                yield DesiredResource(
+                    address=assignment_address(content, spec.audience),
+                    spec=spec,
+                    places=PlacesBelow(entry.places, ("assign_to", position)),
+                    only_in=only_in,
+                    about=about,
+                )
 
 
 def _assignment(
-    entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
+    entry: ManifestEntry,
+    content: str,
+    content_pins: Mapping[str, str],
+    position: int,
+    item: Json,
+    replaces: tuple[Replacement, ...],
 ) -> AssignmentSpec | None:
-    audience = members(item)
-    at = ("assign_to", position)
+    audience, at = members(item), ("assign_to", position)
     start = _moment(entry, audience, at, "visible_from", end_of_day=False)
     finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
     if start is not None and finish is not None and finish <= start:
-        key = "visible_until"
         entry.problem(
             "content-target/window",
             f"{content}: the window ends before it begins",
-            *((*at, key) if key in audience else (key,)),
+            *(at if "visible_until" in audience else ()),
+            "visible_until",
             hint="`visible_until` must be later than `visible_from`.",
         )
         return None
-    mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    return AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
+    mandatory = bool(audience.get("mandatory", entry.body.get("mandatory")))
+    spec = AssignmentSpec(content, audience_from(item), mandatory, start, finish, content_pins, replaces)
+    report_gap(entry, spec)
+    return spec
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
     """Yield the assignments that an `absent` entry deletes."""
     for content, content_pins in contents_of(entry.body["content"]):
         for to in map(audience_from, cast("list[Json]", entry.body["assign_to"])):
-            spec = AssignmentSpec(content, to, False, None, None, content_pins)
-            yield delete_entry(entry, assignment_address(content, to), spec)
+            yield delete_entry(
+                entry, assignment_address(content, to), AssignmentSpec(content, to, False, None, None, content_pins)
+            )
 
 
 def audience_from(item: Json) -> Address:
@@ -236,26 +254,21 @@ def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[Assignm
     return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove
 
 
-_HINT: Final = "Correct it, or write two tests."
-_USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
-
-
 def parse_test(entry: ManifestEntry) -> AccessTest | None:
     """Return the test of an entry; None after reporting a problem that its schema cannot tell."""
     body = entry.body
     size = cast("Mapping[str, int]", body.get("size", {}))
     least, most = size.get("min"), size.get("max")
+    hint = "Correct it, or write two tests."
     if least is not None and most is not None and least > most:
         message = f"tests: size: min is {least:,}, and max is {most:,}"
-        entry.problem("manifest/test", message, "size", "min", hint=_HINT)
+        entry.problem("manifest/test", message, "size", "min", hint=hint)
         return None
     if "has" in body and "has_not" in body:
-        entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=_HINT)
+        entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=hint)
         return None
     claim, audiences = _claim(body)
-    contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())
-    content, pins = next(contents, (None, {}))
-    name = body.get("name")
+    content, pins = next(contents_of(body.get("has", body.get("has_not", []))), (None, {}))
     return AccessTest(
         claim=claim,
         audiences=audiences,
@@ -265,19 +278,17 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         mandatory=bool(body.get("mandatory")),
         least=least,
         most=most,
-        name=None if name is None else str(name),
+        name=None if body.get("name") is None else str(body["name"]),
         about=parse_about(body),
         only_in=parse_only_in(body),
     )
 
 
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
-    if _USER in body:
-        person = Address.of(USER, normalize_email(str(body[_USER])))
-        return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (person,)
+    if "user" in body:
+        return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (audience_from({"user": body["user"]}),)
     if "disjoint" in body:
-        pair = body["disjoint"]
-        return AccessClaim.DISJOINT, tuple(map(audience_from, pair if isinstance(pair, list) else ()))
+        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
     if "audience" in body:
         return AccessClaim.SIZE, (audience_from(body["audience"]),)
     claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE

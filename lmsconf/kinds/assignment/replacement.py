@@ -8,7 +8,8 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, time, tzinfo
+from datetime import UTC, datetime, time
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -57,32 +58,11 @@ class _Replaced(Struct, kw_only=True):
         return tuple(sorted(new.address for new, _ in self.by))
 
 
-def _kept_until(
-    planning: PlanContext, key: Identity, row: TargetRow
-) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
-    """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
-    moments = planning.kept_until.get(key[0] or RemoteId(""))
+def _kept_by(planning: PlanContext, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
+    """Return the entry that says until when somebody keeps a replaced content through a live assignment."""
+    moments = planning.kept_until.get(key[0] or RemoteId(""), {}) if key[1].kind == USER else {}
     finish = _finish(row)
-    if key[1].kind != USER or not moments or finish is None or finish not in moments:
-        return None
-    return finish, moments[finish]
-
-
-def _deletion_of_kept(
-    planning: PlanContext, address: Address, row: TargetRow, until: datetime, by: tuple[_Declared, Replacement]
-) -> Deletion[TargetRow]:
-    """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
-    entry, one = by
-    return Deletion(
-        address=address,
-        row=row,
-        absent=DeleteEntry(
-            address=address,
-            spec=AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins),
-            places=FixedSource(entry.places.at("keep")),
-        ),
-        reason=f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress",
-    )
+    return None if finish is None else moments.get(finish)
 
 
 def report_without_replacement(
@@ -97,11 +77,10 @@ def report_without_replacement(
     """
     replaced = [one for one in entries if one.spec.replaced_by]
     names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in (live if replaced else ()))
-    there = {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
-    for entry in replaced:
-        for new in entry.spec.replaced_by:
-            if new not in there:
-                report_replacement(planning, "not there", entry, new=new)
+    there = {*(assignment_address(name, to) for name, to in names if name), *(entry.address for entry in ready)}
+    missing = [(entry, new) for entry in replaced for new in entry.spec.replaced_by if new not in there]
+    for entry, new in missing:
+        report_replacement(planning, "not there", entry, new=new)
 
 
 def _finish(row: TargetRow) -> datetime | None:
@@ -126,6 +105,7 @@ class ReplacementPlanner:
     ) -> None:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
+        self._report = partial(report_replacement, planning)
         self.settled = set(entry_of)
         self._found: dict[Identity, _Replaced] = {}
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
@@ -139,9 +119,6 @@ class ReplacementPlanner:
             self._plan(replaced)
         self._note_other_audiences()
         self._leave_kept()
-
-    def _report(self, what: str, about: _Declared, **details: Any) -> None:
-        report_replacement(self._planning, what, about, **details)
 
     def _find(self, entry: _Declared, one: Replacement) -> None:
         """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
@@ -176,14 +153,19 @@ class ReplacementPlanner:
             report_live_twice(self._planning, old, rows)
         else:
             for row in rows:
-                self.settled.add(key)
-                if self._keeps_own(key, row, one):
-                    continue
-                replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
-                if replaced.by and _terms(replaced.how) != _terms(one):
-                    first, at = replaced.by[0][0], entry.places.at(*one.path)
-                    self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
-                replaced.by.append((entry, one))
+                self._replace(key, row, old, entry, one)
+
+    def _replace(self, key: Identity, row: TargetRow, old: _Declared, entry: _Declared, one: Replacement) -> None:
+        """Record that an entry replaces a live assignment, unless somebody keeps the content until the date by it."""
+        self.settled.add(key)
+        until = one.keep_until if key[1].kind == USER else None
+        if until is not None and _finish(row) == until and not is_over(self._planning, until):
+            return
+        replaced = self._found.setdefault(key, _Replaced(old=old, row=row))
+        if replaced.by and _terms(replaced.how) != _terms(one):
+            first, at = replaced.by[0][0], entry.places.at(*one.path)
+            self._report("differs", entry, at=at, content=one.content, other=first.address, see=first.source)
+        replaced.by.append((entry, one))
 
     def _plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
@@ -204,12 +186,6 @@ class ReplacementPlanner:
             self._out.matches.append(change)
         elif change is not None:
             self._out.deletions.append(change)
-
-    def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
-        """Whether somebody keeps the content until the date by the assignment that would be replaced."""
-        if key[1].kind != USER or one.keep_until is None:
-            return False
-        return _finish(row) == one.keep_until and not is_over(self._planning, one.keep_until)
 
     def _change(
         self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()
@@ -238,19 +214,23 @@ class ReplacementPlanner:
         if how.closes is not None and start is not None and start >= how.closes:
             self._report("begins later", old, begins=format_time(start, self._planning.policy.timezone))
             return None
-        mandatory = row.mandatory and not how.becomes_optional
-        spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
+        spec = replace(
+            spec,
+            mandatory=row.mandatory and not how.becomes_optional,
+            visible_from=start,
+            visible_until=how.closes or finish,
+        )
         return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
         """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
         if not self._planning.chosen(replaced.old.address):
             return False
-        for new, _ in replaced.by:
-            if not self._planning.chosen(new.address) and not self._live.get(self._contents.identity(new)):
-                self._report("waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True)
-                return False
-        return True
+        news = [new for new, _ in replaced.by if not self._planning.chosen(new.address)]
+        missing = [new.address for new in news if not self._live.get(self._contents.identity(new))]
+        if missing:
+            self._report("waits", replaced.old, new=missing[0], severity=Severity.NOTE, of_plan=True)
+        return not missing
 
     def _is_refused(self, replaced: _Replaced) -> bool:
         """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
@@ -265,7 +245,9 @@ class ReplacementPlanner:
         gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
         for new in gaps:
             what = "removed in a gap" if replaced.how.closes is None else "hidden in a gap"
-            self._report(what, old, new=new.address, window=_window(new.spec, policy.timezone))
+            sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
+            window = [f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side]
+            self._report(what, old, new=new.address, window=" ".join(window))
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
@@ -274,12 +256,14 @@ class ReplacementPlanner:
         in_progress = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self._planning, until)
         if keeps and (in_progress is None or in_progress.unknown is not None):
-            why = None if in_progress is None else in_progress.unknown
-            self._report("cannot keep", old, why=why or "a snapshot file and a drift report do not hold it")
+            why = "a snapshot file and a drift report do not hold it" if in_progress is None else in_progress.unknown
+            self._report("cannot keep", old, why=why)
             return []
-        people = self._people(in_progress)
-        report_number_in_progress(self._planning, old, in_progress, until, people)
-        return people if keeps else []
+        directory = people_directory(self._planning)
+        emails = {directory.emails.get(id) for id in (() if in_progress is None else in_progress.people)}
+        active = sorted(email for email in emails - directory.archived if email is not None)
+        report_number_in_progress(self._planning, old, in_progress, until, active)
+        return active if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
         """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
@@ -289,14 +273,13 @@ class ReplacementPlanner:
         if key in self._entry_of:
             return None
         row = next(iter(self._live.get(key, ())), None)
-        finish = None if row is None else _finish(row)
         self.settled.add(key)
-        if row is not None and (finish is None or finish >= until):
+        if row is not None and (_finish(row) or until) >= until:
             return None
         if key in self._kept:
             return self._kept[key].address
         address = assignment_address(old.spec.content, to)
-        mandatory = (replaced.row if row is None else row).mandatory
+        mandatory = (row or replaced.row).mandatory
         start = None if row is None else (parse_live_window(self._planning, row, old) or (None, None))[0]
         self._kept[key] = Match(
             declared=DesiredResource(
@@ -312,49 +295,48 @@ class ReplacementPlanner:
         self._out.matches.append(self._kept[key])
         return address
 
-    def _people(self, in_progress: InProgressRow | None) -> list[str]:
-        """Return the e-mails of the active people who are in progress."""
-        directory = people_directory(self._planning)
-        emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
-        return sorted(email for email in emails if email is not None and email not in directory.archived)
-
     def _note_other_audiences(self) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
         closing = {
             row.content: one for one in self._found.values() for row in self._planning.closing if one.row.id == row.id
         }
         for content, replaced in closing.items():
-            others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
-            kept = {
-                to
-                for to in others
-                for row in self._live[content, to]
-                if _kept_until(self._planning, (content, to), row)
-            }
-            if rest := sorted(set(others) - kept):
-                self._note_others(*replaced.by[0], rest)
-
-    def _note_others(self, entry: _Declared, one: Replacement, audiences: Sequence[Address]) -> None:
-        more = len(audiences) - _SHOWN
-        self._planning.problem(
-            "content-target/replaces-others",
-            f"{one.content} stays assigned to {', '.join(map(str, audiences[:_SHOWN]))}"
-            f"{f' and {more} more' if more > 0 else ''}: this entry does not assign {entry.spec.content} to them",
-            at=entry.places.at(*one.path),
-            severity=Severity.NOTE,
-        )
+            entry, one = replaced.by[0]
+            keys = [key for key in self._live if key[0] == content and key not in self.settled]
+            others = sorted(
+                key[1] for key in keys if not any(_kept_by(self._planning, key, row) for row in self._live[key])
+            )
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            if others:
+                self._planning.problem(
+                    "content-target/replaces-others",
+                    f"{one.content} stays assigned to {', '.join(others[:_SHOWN])}{more}: this entry does not assign "
+                    f"{entry.spec.content} to them",
+                    at=entry.places.at(*one.path),
+                    severity=Severity.NOTE,
+                )
 
     def _leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
             for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():
-                kept = _kept_until(self._planning, key, row)
+                kept = _kept_by(self._planning, key, row)
                 address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
                     continue
                 self.settled.add(key)
-                if is_over(self._planning, kept[0]):
-                    self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
+                entry, one = kept
+                if one.keep_until is not None and is_over(self._planning, one.keep_until):
+                    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
+                    until = format_time(one.keep_until, self._planning.policy.timezone)
+                    self._out.deletions.append(
+                        Deletion(
+                            address=address,
+                            row=row,
+                            absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
+                            reason=f"it was kept until {until} for somebody in progress",
+                        )
+                    )
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:
@@ -370,11 +352,6 @@ def _old(entry: _Declared, one: Replacement) -> _Declared:
 
 def _terms(one: Replacement) -> tuple[object, ...]:
     return one.becomes_optional, one.closes, one.keep_until
-
-
-def _window(spec: AssignmentSpec, zone: tzinfo | None) -> str:
-    sides = (("from", spec.visible_from), ("until", spec.visible_until))
-    return " ".join(f"{word} {format_time(moment, zone)}" for word, moment in sides if moment)
 
 
 def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:

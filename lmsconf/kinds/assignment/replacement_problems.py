@@ -134,8 +134,7 @@ def report_number_in_progress(
     elif found is None or not people:
         return
     elif until is not None:
-        over = is_over(planning, until)
-        what, severity = ("not kept any more", severity) if over else ("kept", Severity.NOTE)
+        what, severity = ("not kept any more", severity) if is_over(planning, until) else ("kept", Severity.NOTE)
     report_replacement(
         planning,
         what,

@@ -6,9 +6,10 @@ needs `targetType`, which only a live target has (API specification, Content Tar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import DEFAULT_START, EVERYONE_ID, ON_EXISTING, TIME_FORMAT
@@ -54,9 +55,9 @@ def parse_live_window(
             declared, "content-target/time", f"{wrong}", hint="Check the dialect key content-targets.time-format."
         )
         return None
-    is_default = declared.spec.visible_from is None and planning.api_spec.behaviour(DEFAULT_START) == "now"
+    may_be_default = declared.spec.visible_from is None and planning.api_spec.behaviour(DEFAULT_START) == "now"
     midnight = datetime.combine(planning.policy.today, time.max, planning.policy.timezone or UTC)
-    return None if is_default and start is not None and start <= midnight else start, finish
+    return None if may_be_default and start is not None and start <= midnight else start, finish
 
 
 def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter) -> list[Step]:
@@ -66,23 +67,26 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     # Content with the same name is told apart by its pin.
     pin = pin_in(spec.content_pins, planning.policy.workspace)
     content = pin or planning.registry.id_or_ref(Ref(Address.of(CONTENT, spec.content)))
-    body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
-    recreates = row is not None and planning.api_spec.behaviour(ON_EXISTING) == "recreate"
+    target = planning.api_spec.behaviour(EVERYONE_ID) if to == EVERYONE else planning.registry.id_or_ref(Ref(to))
+    body: dict[str, object] = {
+        "contentId": content,
+        "userId" if to.kind == USER else "targetId": target,
+        "mandatory": spec.mandatory,
+    }
+    recreated = row if update_action(planning) is Action.REPLACE else None
     # What is created anew has no limit that was to be cleared.
-    body.update(_times(planning, spec, None if recreates else row))
+    body.update(_times(planning, spec, None if recreated else row))
     fresh = frozenset({Ref(at, "(old)")})
     post = Step(
         operation="content-targets.create",
         body=planning.api_spec.body_to_wire("content-targets.create", **body),
         makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED), Ref(at, GRANTED)}),
-        uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh | _after(spec),
+        uses=frozenset(() if to == EVERYONE else {Ref(to)}) | fresh | _after(spec),
         revokes=bool(spec.replaced_by),
     )
-    if row is None or not recreates:
+    if recreated is None:
         return [post]
-    body = _identity(planning, row)
-    delete = Step(operation="content-targets.delete", body=body, makes=fresh, uses=_after(spec), revokes=True)
-    return [delete, post]
+    return [replace(_deletion(planning, recreated), makes=fresh, uses=_after(spec)), post]
 
 
 def body_of_live(spec: ApiSpec, body: object, before: Json) -> dict[str, object]:
@@ -105,33 +109,20 @@ def _after(spec: AssignmentSpec) -> frozenset[Ref]:
     return frozenset(Ref(address, GRANTED) for address in spec.after)
 
 
-def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
-    if to == EVERYONE:
-        return {"targetId": planning.api_spec.behaviour(EVERYONE_ID)}
-    return {"userId" if to.kind == USER else "targetId": planning.registry.id_or_ref(Ref(to))}
-
-
-def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:
+def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, object]:
     """The body fields for declared limits of the window, and those that clear undeclared live limits."""
+    behaviour = planning.api_spec.behaviour
+    form = behaviour(TIME_FORMAT)
+    if form == "auto":
+        form = "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
     start, finish = (None, None) if row is None else (row.start, row.finish)
-    return {
-        **_time(planning, "startTime", spec.visible_from, start),
-        **_time(planning, "finishTime", spec.visible_until, finish),
-    }
-
-
-def _time(planning: PlanContext, name: str, wanted: datetime | None, live: str | None) -> Mapping[str, Json]:
-    if wanted is not None:
-        return {name: format_request_time(wanted, _form(planning), planning.api_spec.behaviour(TIME_ZONE))}
-    return {} if live is None else encode_cleared_time(planning.api_spec.behaviour, name)
-
-
-def _form(planning: PlanContext) -> str:
-    """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
-    time_format = planning.api_spec.behaviour(TIME_FORMAT)
-    if time_format != "auto":
-        return time_format
-    return "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
+    body: dict[str, object] = {}
+    for name, wanted, live in (("startTime", spec.visible_from, start), ("finishTime", spec.visible_until, finish)):
+        if wanted is not None:
+            body[name] = format_request_time(wanted, form, behaviour(TIME_ZONE))
+        elif live is not None:
+            body |= encode_cleared_time(behaviour, name)
+    return body
 
 
 def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
@@ -139,36 +130,29 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
 
     Of a manual group that is deleted with it, the members who move elsewhere are added there first.
     """
-    row, absent = deletion.row, deletion.absent
-    spec = None if absent is None else absent.spec
-    audience = resolve_audience(planning, row)
-    manual = audience is not None and audience.kind == GROUP and audience in planning.deleted
-    movers = _members(planning, row) if manual else frozenset[str]()
+    row, audience = deletion.row, resolve_audience(planning, deletion.row)
+    spec = None if deletion.absent is None else deletion.absent.spec
+    uses = {Ref(Address(CONTENT, row.content), GRANTED)}
+    if audience is not None and audience.kind == GROUP and audience in planning.deleted:
+        for group in (group for group in planning.snapshot.rows(GroupRow) if group.id == row.target):
+            uses.update(map(joined_group_ref, people_display_names(planning, group.members or ())))
+    uses |= _after(spec) if isinstance(spec, AssignmentSpec) else set()
     return [
-        Step(
-            operation="content-targets.delete",
-            body=_identity(planning, row),
-            uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)})
-            | (_after(spec) if isinstance(spec, AssignmentSpec) else frozenset()),
+        replace(
+            _deletion(planning, row),
+            uses=frozenset(uses),
             releases=frozenset({Ref(audience)} if audience else ()),
-            revokes=True,
         )
     ]
 
 
-def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
-    """The e-mails of the members of the manual group that a target is for; empty for another audience."""
-    ids = next((group.members for group in planning.snapshot.rows(GroupRow) if group.id == row.target), None)
-    return people_display_names(planning, ids or ())
-
-
-def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
-    return planning.api_spec.body_to_wire(
+def _deletion(planning: PlanContext, row: TargetRow) -> Step:
+    body = planning.api_spec.body_to_wire(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
+    return Step(operation="content-targets.delete", body=body, revokes=True)
 
 
 def update_action(planning: PlanContext) -> Action:
     """Return how an assignment is changed: a replacement under the dialect `content-targets.on-existing: recreate`."""
-    recreate = planning.api_spec.behaviour(ON_EXISTING) == "recreate"
-    return Action.REPLACE if recreate else Action.UPDATE
+    return Action.REPLACE if planning.api_spec.behaviour(ON_EXISTING) == "recreate" else Action.UPDATE

@@ -7,6 +7,7 @@ the values of `targetType` are not documented (API specification, Content Target
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -140,8 +141,8 @@ def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    kinds = live_audiences(planning).candidates(row)
-    return [Address.of(kind, name) for kind in kinds if (name := planning.registry.name(kind, row.target))]
+    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in live_audiences(planning).candidates(row))
+    return [Address.of(kind, name) for kind, name in pairs if name]
 
 
 def live_entry(planning: PlanContext, row: TargetRow) -> Form:
@@ -166,10 +167,9 @@ class ContentResolver:
 
     def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
-        self._rows = planning.snapshot.rows(ContentRow)
-        self._by_name = grouped(self._rows, lambda row: normalize_name(row.name))
-        self._by_id = {row.id: row for row in self._rows}
-        for row in self._rows:
+        self._by_id = {row.id: row for row in planning.snapshot.rows(ContentRow)}
+        self._by_name = grouped(planning.snapshot.rows(ContentRow), lambda row: normalize_name(row.name))
+        for row in self._by_id.values():
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         self._looks: dict[str, Mapping[str, list[str]]] = {}
@@ -200,8 +200,8 @@ class ContentResolver:
 
     def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
         """What is wrong with an id that no content has, and a hint."""
-        live = self._by_name.get(name, [])
-        hint = f"{quote_name(name)} has the id {list_ids(live)}." if live else "Correct the id, or remove it."
+        ids = list_ids(self._by_name.get(name, ()))
+        hint = f"{quote_name(name)} has the id {ids}." if ids else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: _Entry) -> Identity:
@@ -210,34 +210,41 @@ class ContentResolver:
 
     def _look(self, entry: _Entry, pin: str | None, must: bool) -> RemoteId | None:
         """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
-        spec = entry.spec
-        if pin is not None:
-            row = self._by_id.get(RemoteId(pin))
-            if row is None:
-                self._report(entry, "content/pin-not-live", *self._wrong_pin(pin, spec.content))
-            elif self._is_called(row, spec.content):
-                return row.id
-            else:
-                self._report_other_name(entry, row, spec.content)
-            return None
-        rows = self._by_name.get(spec.content, [])
-        if len(rows) == 1:
-            return rows[0].id
-        if rows:
-            self._report(
-                entry,
+        name = entry.spec.content
+        report = partial(self._planning.report, entry, at=entry.places.at("content"))
+        named = self._by_name.get(name, [])
+        pinned = None if pin is None else self._by_id.get(RemoteId(pin))
+        if pin is None and len(named) == 1:
+            return named[0].id
+        # An export writes `content ID` where a manifest cannot hold the name.
+        unnamed = unnamed_content(pin or "")
+        if pinned is not None and (normalize_name(pinned.name) == name or (name == unnamed and not named)):
+            return pinned.id
+        if pinned is not None:
+            # lmsconf cannot rename content.
+            live = f', and "{name}" has the id {list_ids(named)}' if named else ""
+            report(
+                "content/other-name",
+                f'the content with the id "{pinned.id}" is called "{pinned.name}" in the catalog{live}',
+                f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
+                "Otherwise correct the id, or remove it.",
+            )
+        elif pin is not None:
+            report("content/pin-not-live", *self._wrong_pin(pin, name))
+        elif named:
+            report(
                 "content/twice",
-                f'"{spec.content}" is in the catalog with the ids {list_ids(rows)}',
-                f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
+                f'"{name}" is in the catalog with the ids {list_ids(named)}',
+                f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
         elif must:
-            near = hint_on_missing(
+            hint = hint_on_missing(
                 self._planning,
                 CONTENT,
-                suggest_name(self._planning, spec.content, self._by_name),
+                suggest_name(self._planning, name, self._by_name),
                 "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
             )
-            self._report(entry, "content/unknown", f'the catalog has no content "{spec.content}"', near)
+            report("content/unknown", f'the catalog has no content "{name}"', hint)
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
@@ -254,29 +261,11 @@ class ContentResolver:
             self._looks[kind] = grouped(names, confusable_skeleton)
         return similar_name(name, names, self._looks[kind])
 
-    def _is_called(self, row: ContentRow, name: str) -> bool:
-        """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.
-
-        An export writes `content ID` where a manifest cannot hold the name.
-        """
-        return normalize_name(row.name) == name or (name == unnamed_content(row.id) and name not in self._by_name)
-
-    def _report_other_name(self, entry: _Entry, row: ContentRow, name: str) -> None:
-        others = list_ids(self._by_name.get(name, ()))
-        live = f', and "{name}" has the id {others}' if others else ""
-        self._report(
-            entry,
-            "content/other-name",
-            f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
-            f"If this is the right content, write its name: {quote_name(normalize_name(row.name))}. "
-            "Otherwise correct the id, or remove it.",
-        )
-
-    def _report(self, entry: _Entry, code: str, text: str, hint: str | None) -> None:
-        self._planning.report(entry, code, text, hint=hint, at=entry.places.at("content"))
-
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
-    message = f"it is live {len(rows)} times, as {list_ids(rows)}"
-    hint = "Delete the duplicate in the product, or check the dialect key content-targets.on-existing."
-    planning.report(entry, "identity/live-twice", message, hint=hint)
+    planning.report(
+        entry,
+        "identity/live-twice",
+        f"it is live {len(rows)} times, as {list_ids(rows)}",
+        "Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
+    )

@@ -177,9 +177,9 @@ def assignment_form(
 def is_window_declarable(row: TargetRow) -> bool:
     """Whether a manifest can declare the window: its times can be read, and it ends after it begins."""
     start, finish = readable_time(row.start), readable_time(row.finish)
-    if isinstance(start, str) or isinstance(finish, str):
-        return False
-    return start is None or finish is None or start < finish
+    if isinstance(start, datetime) and isinstance(finish, datetime):
+        return start < finish
+    return not isinstance(start, str) and not isinstance(finish, str)
 
 
 def readable_time(text: str | None) -> datetime | str | None:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from lmsconf.errors import SourceLocation, shorten
+from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
     MIGRATE,
-    ChoiceRow,
     CustomFieldSpec,
     DeclaredChoices,
     FieldRow,
@@ -23,8 +22,6 @@ from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import (
-    ANSWERED,
-    NAMED,
     BeforeAfter,
     Deletion,
     Match,
@@ -46,8 +43,8 @@ NEW: Final = "new "
 
 
 def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
-    _record_types(planning, matched)
+    """Record the types of fields; register each choice under its name after the plan, one to be removed as an alias."""
+    types = {match.address.name: match.declared.spec.type for match in matched.matches}
     declaring = [
         (match, choices)
         for match in matched.matches
@@ -56,25 +53,19 @@ def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec
     ]
     ids = {match.row.id for match, _ in declaring if match.row is not None}
     for row in planning.snapshot.rows(FieldRow):
-        scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+        name = planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
+        types[name] = row.type
         for choice in row.choices if row.id not in ids else ():
-            planning.registry.register(scope, normalize_name(choice.name), choice.id)
-    for match, choices in sorted(declaring, key=_live_first):
-        _register_declared_choices(planning, match, match.row.choices if match.row else (), choices)
-
-
-def _live_first(one: tuple[Match[CustomFieldSpec, FieldRow], DeclaredChoices]) -> tuple[bool, str]:
-    row = one[0].row
-    return row is None, "" if row is None else row.id
+            planning.registry.register(choices_registry_kind(name), normalize_name(choice.name), choice.id)
+    planning.field_types = {name: type for name, type in types.items() if type is not None}
+    for match, choices in declaring:
+        _register_declared_choices(planning, match, choices)
 
 
 def _register_declared_choices(
-    planning: PlanContext,
-    match: Match[CustomFieldSpec, FieldRow],
-    live: tuple[ChoiceRow, ...],
-    choices: DeclaredChoices,
+    planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], choices: DeclaredChoices
 ) -> None:
-    declared = match.declared
+    declared, live = match.declared, match.row.choices if match.row else ()
     claims = [
         Claim(
             name=choice.name,
@@ -102,31 +93,24 @@ def _register_declared_choices(
         else:
             after[row.id] = name
             planning.registry.register(scope, name, row.id)
-    undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
-    new = frozenset(choice.name for choice, row in pairs if row is None)
-    if undeclared:
-        planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
+    if undeclared := frozenset(after[row.id] for row in matched.unclaimed if row.id in after):
+        planning.parts[declared.address] = NewParts(
+            new=frozenset(choice.name for choice, row in pairs if row is None), undeclared=undeclared
+        )
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
     planning.field_choices[declared.address] = KeyedNames(before), KeyedNames(after)
 
 
-def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    types = {match.address.name: match.declared.spec.type for match in matched.matches}
-    for row in planning.snapshot.rows(FieldRow):
-        types[planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
-    planning.field_types = {name: type for name, type in types.items() if type is not None}
-
-
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
     """Return the Ref for answers to a field, or those that pick a choice, being set."""
-    return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
+    return Ref(field, "(answered)" if choice is None else f"(answered) {choice}")
 
 
 def named_ref(field: Address, choice: str) -> Ref:
     """Return the Ref for a choice of a field being renamed to that name."""
-    return Ref(field, f"{NAMED} {choice}")
+    return Ref(field, f"(named) {choice}")
 
 
 def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
@@ -159,33 +143,28 @@ def references_exist(
     if report_ambiguous_reference(planning, declared, named, at):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
-        message, hint = why_name_is_missing(
-            planning, named, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        near = suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        planning.report(
+            declared,
+            "reference/unknown-field",
+            *why_name_is_missing(planning, named, near),
+            at=declared.places.at(*at),
         )
-        planning.report(declared, "reference/unknown-field", message, hint=hint, at=declared.places.at(*at))
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
+    known = planning.registry.names(scope) if missing else []
+    before, after = planning.choices_before_and_after(named)
     for name in missing:
-        source = declared.places.find(name, *choices_at) if choices_at else declared.places.at(*at)
-        _report_unknown_choice(planning, declared, named, name, source)
+        new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
+        near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
+        planning.report(
+            declared,
+            "reference/unknown-choice",
+            f'{named} has no choice "{shorten(name)}"',
+            hint=choices_hint(sorted(known), near),
+            at=declared.places.find(name, *choices_at) if choices_at else declared.places.at(*at),
+        )
     return not missing
-
-
-def _report_unknown_choice(
-    planning: PlanContext, declared: DesiredResource[Any], field: Address, name: str, source: SourceLocation
-) -> None:
-    known = planning.registry.names(choices_registry_kind(field.name))
-    before, after = planning.choices_before_and_after(field)
-    new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
-    near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
-
-    planning.report(
-        declared,
-        "reference/unknown-choice",
-        f'{field} has no choice "{shorten(name)}"',
-        hint=choices_hint(sorted(known), near),
-        at=source,
-    )
 
 
 def match_fields(
@@ -216,14 +195,15 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         )
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
-    choices = planning.choices_before_and_after(declared.address)
+    old_choices, new_choices = planning.choices_before_and_after(declared.address)
     wanted: Form = {key: getattr(spec, key) for key in ("type", *FLAGS)}
-    wanted |= {"choices": choices[1], "description": spec.description or None}
+    wanted |= {"choices": new_choices, "description": spec.description or None}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
-        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-        return BeforeAfter(before=None, after=after, defaults=defaults)
-    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
+        return BeforeAfter(
+            before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
+        )
+    live: Form = {"type": row.type, "choices": old_choices, "description": row.description}
     live |= {key: bool(getattr(row, key)) for key in FLAGS}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
     return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
@@ -242,9 +222,10 @@ def live_field_form(field: FieldRow) -> Form:
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
     """Return the live name, type, choices and description, and where its answers move; `after` is None."""
-    migration = planning.migrations.get(deletion.address)
-    moved = {} if migration is None else {MIGRATE: migration_to_json(migration.migration)}
-    return BeforeAfter(before={**live_field_form(deletion.row), **moved}, after=None)
+    before = live_field_form(deletion.row)
+    if migration := planning.migrations.get(deletion.address):
+        before[MIGRATE] = migration_to_json(migration.migration)
+    return BeforeAfter(before=before, after=None)
 
 
 def similar_choices(planning: PlanContext, form: Form) -> Similarity:

@@ -50,20 +50,14 @@ def record_deletions(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
 ) -> Sequence[FieldOrChoiceDeletion]:
     """Record which live fields and choices the plan deletes, and return them."""
-    deleted = (FieldOrChoiceDeletion(one.address, one.row) for one in matched.deletions)
-    changed = (
-        FieldOrChoiceDeletion(one.address, one.row, dropped)
-        for one in matched.matches
-        if one.row is not None and (dropped := _dropped_choices(planning, one.address))
-    )
-    losses = () if planning.policy.additive else (*deleted, *changed)
-    planning.losses = [one for one in losses if planning.chosen(one.address)]
+    losses = [FieldOrChoiceDeletion(one.address, one.row) for one in matched.deletions]
+    for one in matched.matches:
+        before, after = planning.choices_before_and_after(one.address)
+        dropped = frozenset(before.names.keys() - after.names.keys())
+        if one.row is not None and dropped:
+            losses.append(FieldOrChoiceDeletion(one.address, one.row, dropped))
+    planning.losses = [one for one in losses if planning.chosen(one.address) and not planning.policy.additive]
     return planning.losses
-
-
-def _dropped_choices(planning: PlanContext, field: Address) -> frozenset[str]:
-    before, after = planning.choices_before_and_after(field)
-    return frozenset(before.names.keys() - after.names.keys())
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -75,25 +69,28 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
         return
     known = known_answers(planning.snapshot)
     everybody: set[RemoteId] = set()
-    unknown: str | None = None
+    is_unknown = False
     for loss in planning.losses:
-        moved, lost = _answering(planning, people, loss), frozenset[RemoteId]()
-        unread = False
+        moved = _answering(planning, people, loss)
+        lost: set[RemoteId] = set()
+        is_unread = False
         for subject, called in loss.subjects:
             holders, why = _holders_of(known, loss, subject, moved)
-            everybody |= holders
-            unknown, lost, unread = unknown or why, lost | holders, unread or why is not None
+            lost |= holders
+            is_unread |= why is not None
             # A snapshot file may have only counts.
             counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
             _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
+        everybody |= lost
+        is_unknown |= is_unread
         if not isinstance(known, str):
-            planning.lost_answers[loss.address] = None if unread else len(lost)
-    if everybody or unknown:
+            planning.lost_answers[loss.address] = None if is_unread else len(lost)
+    if everybody or is_unknown:
         planning.measures.append(
             GuardCount(
                 guard="answers",
                 of="all people",
-                taken=None if unknown else len(everybody),
+                taken=None if is_unknown else len(everybody),
                 size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
             )
         )
@@ -105,11 +102,11 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     if loss is None:
         return FULL_UNDO
     again = "deleted choices come back with other ids" if loss.choices else "the field comes back with another id"
-    if address not in planning.lost_answers:
-        return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
-    number = planning.lost_answers[address]
+    number = planning.lost_answers.get(address)
     if number is None:
-        return Undo(level=UndoLevel.NONE, reason=f"{again}, and without the answers that could not be read")
+        was_read = address in planning.lost_answers
+        why = "without the answers that could not be read" if was_read else "the answers were not read"
+        return Undo(level=UndoLevel.NONE, reason=f"{again}, and {why}")
     kept = f", and {MOST_KEPT:,} of {number:,} people with their answers" if number > MOST_KEPT else ""
     answers = ", and with people's answers" if number else ""
     return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{kept or answers}")
@@ -166,11 +163,11 @@ def _holders_of(
     keys = answer_keys(loss.field)
     rows = [row for row in known.values() if row.id not in moved]
     answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
-    unreadable = any(row.answers is None for row in known.values())
     # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
     doubtful = choice is not None and any(answer is None for _, answer in answers)
+    is_unreadable = doubtful or any(row.answers is None for row in known.values())
+    unknown = "answers have an unknown format" if is_unreadable else None
     held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
-    unknown = "answers have an unknown format" if unreadable or doubtful else None
     if choice is None:
         return frozenset(held), unknown
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}
@@ -195,10 +192,10 @@ def _report_loss(
             severity=Severity.NOTE,
         )
     if unknown:
-        relation = "answered it" if whole else f"hold {called}"
         planning.problem(
             "custom-field/answers-unknown",
-            f"{loss.address}: it is not known how many people {relation}, which is deleted: {unknown}",
+            f"{loss.address}: it is not known how many people {'answered it' if whole else f'hold {called}'}, which is "
+            f"deleted: {unknown}",
             hint="Their answers are deleted with it.",
             address=loss.address,
             severity=Severity.WARNING,
@@ -216,7 +213,9 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
         return
     deleted = {loss.field.id for loss in planning.losses if loss.choices is None}
     hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
-    sent = [answers_in_body(spec.behaviour, call.body) for call in calls if _sets_live_answers(call)]
+    # The path of a call for somebody who is not live yet has no id.
+    live = (call for call in calls if call.operation == SET_ANSWERS and "{" not in call.path)
+    sent = [answers_in_body(spec.behaviour, call.body) for call in live]
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
     keys = frozenset[str]().union(*map(answer_keys, hidden))
     shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())
@@ -234,8 +233,3 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
         ),
         severity=Severity.WARNING,
     )
-
-
-def _sets_live_answers(call: Call) -> bool:
-    """Whether a call sets answers of a person who is live already: the path of any other has no id yet."""
-    return call.operation == SET_ANSWERS and "{" not in call.path

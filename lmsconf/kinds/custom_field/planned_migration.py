@@ -52,12 +52,12 @@ def deletions_by_migration(
         migration = resource.spec.migrate
         if migration is None or planning.policy.additive or migration.source == resource.address.name:
             continue
-        entry = deletion_of_source(migration, resource)
-        if migration.source in rows:
-            planning.replaced[resource.address].add(rows[migration.source])
         if migration.source not in rows:
             _warn_of_unknown_source(planning, resource, migration, rows)
-        elif entry.address in listed:
+            continue
+        entry = deletion_of_source(migration, resource)
+        planning.replaced[resource.address].add(rows[migration.source])
+        if entry.address in listed:
             planning.report(
                 resource,
                 "migrate/absent",
@@ -104,12 +104,13 @@ def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec,
             continue
         target = Address.of(CUSTOM_FIELD, migration.target)
         planning.replaced[target].add(deletion.row.id)
-        new = _live_row(planning, target)
-        declared = next((match.declared.spec.type for match in matched.matches if match.address == target), None)
-        # None is an error of its own already.
-        type = declared if new is None else new.type
+        # Without a type, there is an error of its own already.
+        type = planning.field_types.get(migration.target)
         if type is None or _report_choices(planning, migration, target, type, deletion.row):
             continue
+        # The new field may be one that the plan renames so.
+        named = ((row, planning.registry.name(CUSTOM_FIELD, row.id)) for row in planning.snapshot.rows(FieldRow))
+        new = next((row for row, name in named if name == migration.target), None)
         active = ActiveMigration(planning, migration, deletion, target, type, new)
         planning.migrations[deletion.address] = active
         active.plan()
@@ -122,12 +123,6 @@ def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec,
             matched.deletions[matched.deletions.index(deletion)] = replace(
                 deletion, reason=f"its answers are copied to {target}"
             )
-
-
-def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
-    """Return the live new field, also one that the plan renames so."""
-    rows = planning.snapshot.rows(FieldRow)
-    return next((row for row in rows if planning.registry.name(CUSTOM_FIELD, row.id) == target.name), None)
 
 
 def _report_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
@@ -206,15 +201,16 @@ class ActiveMigration(Struct):
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
         declared = self._declared_answers()
+        name_of = partial(self.planning.registry.name, choices_registry_kind(self.target.name))
         old_keys = answer_keys(self.deletion.row)
         new_keys = frozenset[str]() if self.new is None else answer_keys(self.new)
         for id, row in known.items():
-            old, new = _answer(row, old_keys), _answer(row, new_keys)
-            if row.answers is None or old is _UNREADABLE or new is _UNREADABLE:
-                self.unreadable += row.answers is None or old is not None
-            elif isinstance(old, AnswerRow):
-                live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
-                self._add(row, old, live, people.get(id))
+            old, new = _answers(row, old_keys), _answers(row, new_keys)
+            if row.answers is None or None in (*old, *new):
+                self.unreadable += row.answers is None or bool(old)
+            elif old and old[0] is not None:
+                live = frozenset[str]().union(*(_named(one, self.target_type, name_of) for one in new if one))
+                self._add(row, old[0], declared.get(id, live), people.get(id))
         if self.unreadable:
             self._report_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
@@ -226,8 +222,8 @@ class ActiveMigration(Struct):
             answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
             if self.target.name in answers and self.planning.chosen(resource.address):
                 pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
-                names = (resource.address.name, *resource.previously)
-                rows = [directory.by_email[name] for name in names if name in directory.by_email]
+                names = {resource.address.name, *resource.previously} & directory.by_email.keys()
+                rows = [directory.by_email[name] for name in names]
                 ids = {row.id for row in rows if row.id in directory.emails} if pin is None else {pin}
                 found.update(dict.fromkeys(ids, picked or None))
         return found
@@ -243,62 +239,46 @@ class ActiveMigration(Struct):
 
         live: the answer to the new field, as declared or live; None: declared to be none.
         """
-        id, wanted = row.id, self._translated(old)
-        if isinstance(wanted, str):
-            reason = wanted
-        elif not wanted:
-            return
-        elif live and (live == wanted or (self.target_type == "MULTI_SELECT" and wanted <= live)):
-            self._settle(id, old)
-            return
-        elif live or live is None:
-            reason = _OTHER
-        elif person is None or not people_directory(self.planning).emails.get(id):
-            reason = _NO_EMAIL
-        elif not self._is_planned(Address.of(USER, person.name)):
-            reason = _LEFT_OUT
-        elif any(answer is None for _, answer in row.answers or ()):
-            self.unreadable += 1
-            return
-        else:
-            self.copies[id] = wanted if self.target_type == "MULTI_SELECT" else next(iter(wanted))
-            self._settle(id, old)
-            return
-        self.uncopied[reason].append(f"user id {id}" if person is None or not person.email else f"user/{person.name}")
-
-    def _settle(self, id: RemoteId, old: AnswerRow) -> None:
-        """Count a person as moved, unless a part of the answer is dropped."""
-        if all(self.migration.choices.get(name, name) is not None for name in self._picked(old)):
+        id, takes_several = row.id, self.target_type == "MULTI_SELECT"
+        names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in self.deletion.row.choices}
+        picked = _named(old, self.deletion.row.type, names.get)
+        mapped = {self.migration.choices.get(name, name) for name in picked}
+        wanted = frozenset(name for name in mapped if name is not None)
+        is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
+        reason = self._why_untranslatable(picked, wanted)
+        if reason is None and wanted and not is_there:
+            if live or live is None:
+                reason = _OTHER
+            elif person is None or not people_directory(self.planning).emails.get(id):
+                reason = _NO_EMAIL
+            elif not self._is_planned(Address.of(USER, person.name)):
+                reason = _LEFT_OUT
+            elif any(answer is None for _, answer in row.answers or ()):
+                self.unreadable += 1
+                return
+            else:
+                self.copies[id] = wanted if takes_several else next(iter(wanted))
+        if reason is not None:
+            label = f"user id {id}" if person is None or not person.email else f"user/{person.name}"
+            self.uncopied[reason].append(label)
+        elif wanted and None not in mapped:
+            # Nobody is settled of whose answer a part is dropped.
             self.settled.add(id)
 
-    def _is_planned(self, address: Address) -> bool:
-        policy, is_replayed = self.planning.policy, self.migration.is_replayed
-        if matches_patterns(str(address), policy.leave_alone):
-            return False
-        return self.planning.chosen(address) if is_replayed else self.planning.include(address)
-
-    def _live(self, answer: AnswerRow | None) -> frozenset[str]:
-        """Return a live answer to the new field, by the names after the plan."""
-        find = partial(self.planning.registry.name, choices_registry_kind(self.target.name))
-        return frozenset() if answer is None else _named(answer, self.target_type, lambda one: find(one) or None)
-
-    def _picked(self, answer: AnswerRow) -> frozenset[str]:
-        """Return the choices of an answer to the old field by name, or its text."""
+    def _why_untranslatable(self, picked: frozenset[str], wanted: frozenset[str]) -> str | None:
+        """Return why an answer has no counterpart among the choices of the new field; None if it has."""
         old = self.deletion.row
-        names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in old.choices}
-        return _named(answer, old.type, names.get)
-
-    def _translated(self, answer: AnswerRow) -> frozenset[str] | str:
-        """Return an answer in the choices of the new field, empty without a counterpart there; or why it has none."""
-        picked, old = self._picked(answer), self.deletion.row
+        has = partial(self.planning.registry.has, choices_registry_kind(self.target.name))
         if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
             return _NO_CHOICE
-        mapped = (self.migration.choices.get(name, name) for name in picked)
-        out = frozenset(name for name in mapped if name is not None)
-        if self.target_type != "MULTI_SELECT" and len(out) > 1:
+        if self.target_type != "MULTI_SELECT" and len(wanted) > 1:
             return _SEVERAL
-        has = partial(self.planning.registry.has, choices_registry_kind(self.target.name))
-        return out if self.target_type == "TEXT" or all(map(has, out)) else _NO_CHOICE
+        return None if self.target_type == "TEXT" or all(map(has, wanted)) else _NO_CHOICE
+
+    def _is_planned(self, address: Address) -> bool:
+        if matches_patterns(str(address), self.planning.policy.leave_alone):
+            return False
+        return self.planning.chosen(address) if self.migration.is_replayed else self.planning.include(address)
 
     def _report_unknown(self, why: str) -> None:
         self.planning.problem(
@@ -314,13 +294,11 @@ class ActiveMigration(Struct):
         replayed = self.migration.is_replayed
         for reason, labels in sorted(self.uncopied.items()):
             more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
-            who = ", ".join(sorted(labels)[:_SHOWN]) + more
-            verb = "cannot be deleted" if replayed else "is kept"
-            count = count_noun(len(labels), "answer to it is", "answers to it are")
             self.planning.problem(
                 "refusal/not-copied" if replayed else "migrate/not-copied",
-                f"{self.deletion.address}: it {verb}, because {count} not copied: "
-                f"{reason.format(target=self.target.name)} ({who})",
+                f"{self.deletion.address}: it {'cannot be deleted' if replayed else 'is kept'}, because "
+                f"{count_noun(len(labels), 'answer to it is', 'answers to it are')} not copied: "
+                f"{reason.format(target=self.target.name)} ({', '.join(sorted(labels)[:_SHOWN])}{more})",
                 hint=_HINTS[reason],
                 at=self.migration.places.at("from"),
                 severity=Severity.ERROR if replayed else Severity.WARNING,
@@ -353,20 +331,15 @@ _HINTS: Final = {
     _NO_EMAIL: f"Give each account an e-mail of its own, or {_DELETE}",
     _LEFT_OUT: "Plan without --except and without `leave_alone` for these people.",
 }
-_UNREADABLE: Final = object()
 
 
-def _answer(row: AnswersRow, keys: frozenset[str]) -> object:
-    """Return the answer to a field: an AnswerRow, None for no answer, or `_UNREADABLE`."""
-    for name, answer in row.answers or ():
-        if name in keys:
-            return _UNREADABLE if answer is None else answer
-    return None
+def _answers(row: AnswersRow, keys: frozenset[str]) -> list[AnswerRow | None]:
+    """Return the answer of a person to a field, None for one of an unknown format, in a list; empty without one."""
+    return [answer for name, answer in row.answers or () if name in keys]
 
 
 def _named(answer: AnswerRow, type: str, name_of: Callable[[str], str | None]) -> frozenset[str]:
     """Return the choices of an answer by the names of `name_of`, or else as shown; its text for a TEXT field."""
     if type == "TEXT":
         return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
-    names = ((one, name_of(one)) for one in answer.picked)
-    return frozenset(normalize_name(one) if name is None else name for one, name in names)
+    return frozenset(name_of(one) or normalize_name(one) for one in answer.picked)

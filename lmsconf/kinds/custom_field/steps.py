@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.responses import id_in_response
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import Form, KeyedNames
 from lmsconf.model.names import normalize_name
 
@@ -37,9 +37,8 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
     them.
     """
-    deleted = sorted(
-        one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
-    )
+    deletions = [] if planning.policy.additive else matched.deletions
+    deleted = sorted(one.address for one in deletions if planning.chosen(one.address))
     first = [one for one in deleted if one not in planning.migrations]
     new = sorted(match.address for match in matched.matches if match.row is None and planning.chosen(match.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
@@ -53,30 +52,29 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             address=new[-1],
         )
     elif len(new) > free + len(first):
-        last = next(one for one in deleted if one not in first)
-        _report_without_slot(planning, new, last, live=matched.live, free=free + len(first))
+        migrated = [one for one in deleted if one in planning.migrations]
+        _report_without_slot(planning, new, migrated[0], live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
 def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Address, *, live: int, free: int) -> None:
     """Refuse the last of the new fields. live: how many there are. free: slots free now, or freed before."""
-    creation, lacking = new[-1], len(new) - free
-    slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    way = (
-        "List a field that nobody needs under `absent`."
-        if alone is None
-        else f"Migrate one field after the other: plan with --only {quote(str(alone))}, apply that, and plan the rest. "
-        "Or list a field that nobody needs under `absent`."
-    )
+    way = "List a field that nobody needs under `absent`."
+    if alone is not None:
+        way = (
+            f"Migrate one field after the other: plan with --only {quote(alone)}, apply that, and plan the rest. "
+            "Or list a field that nobody needs under `absent`."
+        )
+    slots = "free slot is" if len(new) - free == 1 else "free slots are"
     planning.problem(
         "refusal/no-free-field",
-        f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
-        f"and a workspace has at most {MOST_FIELDS} custom fields",
+        f"{new[-1]}: {len(new) - free} more {slots} needed, because {old} is deleted only after its answers are "
+        f"copied, and a workspace has at most {MOST_FIELDS} custom fields",
         hint=f"{live} are live. {way}",
-        address=creation,
+        address=new[-1],
     )
 
 
@@ -92,8 +90,7 @@ def _pairs(
     needed = {ref.address for _, gained in drops for ref in gained}
     dropped = {ref.address for left, _ in drops for ref in left}
     new = sorted(creations, key=lambda at: (at not in needed, at))
-    deleted = sorted(deletions, key=lambda at: (at in dropped, at))
-    return dict(zip(new[free:], deleted, strict=False))
+    return dict(zip(new[free:], sorted(deletions, key=lambda at: (at in dropped, at)), strict=False))
 
 
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
@@ -102,8 +99,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     One more for a temporary name in a rename cycle, and one more if a smart group or an answer moves from
     a deleted choice to a new one, or to a new name that is sent, so that both must exist in between.
     """
-    after, at = sides.after or {}, match.address
-    row = match.row
+    after, at, row = sides.after or {}, match.address, match.row
     if row is None:
         return [_creation(planning, at, after)]
     old, new = _keyed(sides.before, row), _keyed(after, row)
@@ -113,10 +109,8 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
-    is_awaited = planning.api_spec.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(
-        Ref(at)
-    )
-    whole = frozenset({Ref(at)}) if is_awaited else frozenset()
+    may_be_in_use = planning.api_spec.behaviour("custom-fields.in-use") == "condition"
+    whole = frozenset({Ref(at)} if may_be_in_use and not planning.kept_refs.get(Ref(at)) else ())
     replacement = partial(Step, operation="custom-fields.replace", path={"customFieldId": row.id})
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
@@ -132,11 +126,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         makes, uses = frozenset(), makes
     body = _body(planning, row, after, new, at, known=keeps_both)
     steps.append(replacement(body=body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
-    groups = _blocking_groups(planning, at, taken)
-    if not groups:
-        return steps
-    _warn_of_refusal(planning, match.declared.source, at, groups, "changed")
-    return [replace(step, may_be_refused=True) for step in steps]
+    return _tried_first(planning, match.declared.source, at, _blocking_groups(planning, at, taken), "changed", steps)
 
 
 def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:
@@ -150,12 +140,10 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         revokes=True,
     )
     groups = planning.kept_refs.get(Ref(at), [])
-    migration = planning.migrations.get(at)
-    if migration is not None:
+    if migration := planning.migrations.get(at):
         _report_unreplaced(planning, at, migration, groups)
-    elif groups and planning.api_spec.behaviour("custom-fields.in-use") != "never":
-        _warn_of_refusal(planning, deletion.source, at, groups, "deleted")
-        step = replace(step, may_be_refused=True)
+    elif planning.api_spec.behaviour("custom-fields.in-use") != "never":
+        return _tried_first(planning, deletion.source, at, groups, "deleted", [step])
     return [step]
 
 
@@ -164,17 +152,18 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
-    if not groups and why is None:
+    if groups:
+        cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
+        hint = _way_to_replace(planning, migration, groups)
+    elif why is None:
         return
-    names = ", ".join(sorted({str(group) for group in groups}))
+    else:
+        cause = f"it is not known which smart groups name it: {why}"
+        hint = "Plan again once all smart groups can be read."
     planning.problem(
         "refusal/conditions-not-replaced",
-        f"{at}: it cannot be deleted, because it is still named by the conditions of {names}"
-        if groups
-        else f"{at}: it cannot be deleted, because it is not known which smart groups name it: {why}",
-        hint=_way_to_replace(planning, migration, groups)
-        if groups
-        else "Plan again once all smart groups can be read.",
+        f"{at}: it cannot be deleted, because {cause}",
+        hint=hint,
         at=migration.migration.places.at("from"),
         address=at,
     )
@@ -215,8 +204,9 @@ def _body(
     body: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
         live = {choice.id: choice.name for choice in row.choices}
-        spelt = {key: _as_read(live.get(RemoteId(key), name), name) for key, name in choices.items()}
-        body["choices"] = [_choice(at, key, name, known) for key, name in spelt.items()]
+        body["choices"] = [
+            _choice(at, key, _as_read(live.get(RemoteId(key), name), name), known) for key, name in choices.items()
+        ]
     description = after.get("description", row.description)
     if description is not None:
         body["description"] = description
@@ -250,35 +240,40 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
 
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
-    match planning.api_spec.behaviour("custom-fields.in-use"):
-        case "condition":
-            return planning.kept_refs.get(Ref(at), [])
-        case "removed-choice":
-            return [group for ref in taken if ref.part for group in planning.kept_refs.get(ref, [])]
-        case _:
-            return []
+    rule = planning.api_spec.behaviour("custom-fields.in-use")
+    if rule == "condition":
+        return planning.kept_refs.get(Ref(at), [])
+    refs = taken if rule == "removed-choice" else ()
+    return [group for ref in refs for group in planning.kept_refs.get(ref, [])]
 
 
-def _warn_of_refusal(
-    planning: PlanContext, source: SourceLocation | None, at: Address, groups: list[Address], verb: str
-) -> None:
-    names = ", ".join(sorted({str(group) for group in groups}))
+def _tried_first(
+    planning: PlanContext,
+    source: SourceLocation | None,
+    at: Address,
+    groups: list[Address],
+    verb: str,
+    steps: list[Step],
+) -> list[Step]:
+    """Return the steps; if smart groups name the field, marked as calls that may be refused, with a warning."""
+    if not groups:
+        return steps
     planning.problem(
         "refusal/in-use",
-        f"{at}: may be refused, because a field in use is not {verb}; it is named by {names}",
+        f"{at}: may be refused, because a field in use is not {verb}; it is named by {', '.join(sorted(set(groups)))}",
         hint="Allow `refusals` to try it before all other calls. By hand: remove the field from those conditions "
         "in the product, apply, and apply again to restore the conditions.",
         at=source,
         address=at,
         severity=Severity.WARNING,
     )
+    return [replace(step, may_be_refused=True) for step in steps]
 
 
 def choices_created_by(call: Call) -> frozenset[Ref]:
     """Return the choices that a call creates: those sent without an id."""
     choices = call.body.get("choices") if isinstance(call.body, Mapping) else None
-    new = (choice for choice in choices or () if "choiceId" not in choice)
-    return frozenset(Ref(call.address, choice["name"]) for choice in new)
+    return frozenset(Ref(call.address, choice["name"]) for choice in choices or () if "choiceId" not in choice)
 
 
 REFUSED_IN_USE: Final = {
@@ -295,10 +290,8 @@ REFUSED_IN_USE: Final = {
 
 def ids_of_field(at: Address, answer: Json) -> dict[Ref, str]:
     """Return the ids of a field and its choices; calls return the whole field (API specification, Custom Fields)."""
-    if not isinstance(answer, dict):
-        return {}
     ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
-    choices = answer.get("choices")
+    choices = members(answer).get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
             ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])

@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.manifest_entry import (
 )
 from lmsconf.kinds.shared.responses import AnswerRow, object_list, require_text
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
@@ -101,8 +101,11 @@ def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]
     """Return a live answer as it can be sent again: its text, or those of the field's choices that it picks."""
     if field.type == "TEXT":
         return answer.as_text
-    picked = [one for one in field.choices if answer.picked & {one.id, one.name, normalize_name(one.name)}]
-    return [PickedChoice(choice.id, choice.name) for choice in picked]
+    return [
+        PickedChoice(one.id, one.name)
+        for one in field.choices
+        if answer.picked & {one.id, one.name, normalize_name(one.name)}
+    ]
 
 
 def encode_live_answers(
@@ -152,18 +155,12 @@ def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]])
     )
 
 
-def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
-    """Return the `migrate` of an entry; None without the key, and for that of a deletion in a plan, without `from`."""
-    body = entry.body.get(MIGRATE)
-    if not isinstance(body, dict) or "from" not in body:
-        return None
-    return _parse(entry, body, target)
-
-
-def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_replayed: bool = False) -> Migration:
+def _migration(entry: ManifestEntry, source: str, target: str, *, is_replayed: bool) -> Migration:
+    """Return the `migrate` of an entry. source, target: the fields, where it omits them."""
+    body = members(entry.body[MIGRATE])
     choices = cast("Mapping[str, str | None]", body.get("choices") or {})
     return Migration(
-        source=normalize_name(str(body["from"])),
+        source=normalize_name(str(body.get("from", source))),
         target=normalize_name(str(body.get("to", target))),
         choices={
             normalize_name(old): None if new is None else normalize_name(new) for old, new in sorted(choices.items())
@@ -189,11 +186,9 @@ def migration_to_json(migration: Migration) -> dict[str, Json]:
 def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
     """Return the deletion of a field; that of a plan may say to which field the answers move."""
     deletion = delete_entry_by_name(CUSTOM_FIELD, entry)
-    body = entry.body.get(MIGRATE)
-    if not isinstance(body, dict):
+    if not isinstance(entry.body.get(MIGRATE), dict):
         return deletion
-    body = {**body, "from": deletion.address.name}
-    return deletion_of_source(_parse(entry, body, "", is_replayed=True), deletion)
+    return deletion_of_source(_migration(entry, deletion.address.name, "", is_replayed=True), deletion)
 
 
 def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResource[Any]) -> DeleteEntry[Migration]:
@@ -209,9 +204,11 @@ def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResou
 
 def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
     """Yield the problems of migrations that need no workspace to be seen."""
-    migrating = [(resource, resource.spec.migrate) for resource in declared if resource.spec.migrate is not None]
     first: dict[str, Field] = {}
-    for one, migration in migrating:
+    for one in declared:
+        migration = one.spec.migrate
+        if migration is None:
+            continue
         yield from _bad_names(one, migration, declared)
         yield from _bad_choices(one, migration)
         other = first.setdefault(migration.source, one)
@@ -310,7 +307,8 @@ def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
     """Parse the entry; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
-    _check_choices(entry, choices)
+    if choices is not None:
+        _check_choices(entry, choices)
     if body.get("type") == "TEXT" and choices is not None:
         entry.problem(
             "manifest/text-choices",
@@ -321,11 +319,12 @@ def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
     spec = CustomFieldSpec(
         type=cast("str | None", body.get("type")),
         choices=choices,
-        description=("" if body["description"] is None else str(body["description"]))
-        if "description" in body
-        else None,
+        description=str(body["description"] or "") if "description" in body else None,
         **{key: cast("bool | None", body.get(key)) for key in FLAGS},
-        migrate=parse_migration(entry, normalize_name(str(body["name"]))),
+        # The deletion of a plan says it without `from`.
+        migrate=_migration(entry, "", str(body["name"]), is_replayed=False)
+        if "from" in members(body.get(MIGRATE))
+        else None,
     )
     return desired_resource_by_name(CUSTOM_FIELD, entry, spec)
 
@@ -333,27 +332,24 @@ def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
 def _choices(value: Json) -> DeclaredChoices | None:
     if value is None:
         return None
-    if isinstance(value, list):
-        return DeclaredChoices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
-    parts = cast("Mapping[str, list[Json]]", value)
-    return DeclaredChoices(
-        tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
-        parse_names(parts.get("exclude", [])),
-        whole=False,
+    whole = isinstance(value, list)
+    parts = cast("Mapping[str, list[Json]]", {"include": value} if whole else value)
+    at = ("choices",) if whole else ("choices", "include")
+    bodies = (members(item) or {"name": item} for item in parts.get("include", []))
+    include = (
+        DeclaredChoice(
+            normalize_name(str(body["name"])),
+            parse_pins(body.get("id")),
+            parse_names(body.get("previously")),
+            (*at, position),
+        )
+        for position, body in enumerate(bodies)
     )
+    return DeclaredChoices(tuple(include), parse_names(parts.get("exclude")), whole)
 
 
-def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
-    body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
-    return DeclaredChoice(
-        normalize_name(str(body["name"])), parse_pins(body.get("id")), parse_names(body.get("previously")), at
-    )
-
-
-def _check_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> None:
+def _check_choices(entry: ManifestEntry, choices: DeclaredChoices) -> None:
     """Report choices that are listed twice, or both included and excluded."""
-    if choices is None:
-        return
     by_name: dict[str, DeclaredChoice] = {}
     for choice in choices.include:
         if (other := by_name.setdefault(choice.name, choice)) is not choice:
@@ -380,11 +376,11 @@ def find_too_many_fields(declared: Sequence[DesiredResource[CustomFieldSpec]]) -
         in_workspace = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
         for extra in [one for one in list(in_workspace.values())[MOST_FIELDS:] if one.address not in reported]:
             reported.add(extra.address)
-            where = f" for {workspace}" if workspace else ""
             yield Problem(
                 code="custom-field/too-many",
                 message=f"{extra.address}: too many custom fields: a workspace has at most {MOST_FIELDS}",
-                hint=f"{len(in_workspace)} are declared{where}. Remove {len(in_workspace) - MOST_FIELDS}.",
+                hint=f"{len(in_workspace)} are declared{workspace and f' for {workspace}'}. "
+                f"Remove {len(in_workspace) - MOST_FIELDS}.",
                 source=extra.source,
                 address=str(extra.address),
             )

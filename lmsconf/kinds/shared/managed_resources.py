@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
@@ -28,14 +28,14 @@ def match_absent(
     absent: Sequence[DeleteEntry[Any]],
     rows: Sequence[Row],
     free: Sequence[Row],
-    claimed: set[str],
+    claimed: Collection[str],
 ) -> list[Row]:
     """Record a deletion for each row that `absent` lists; return the other free rows."""
     if not absent:
         return list(free)
     by_id = {row.id: row for row in rows}
     by_name = grouped(by_id.values(), lambda row: normalize_name(row.name))
-    known = [name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name)]
+    known = [name for name, of_name in by_name.items() if any(row.id not in claimed for row in of_name)]
     looks = grouped(known, confusable_skeleton)
     whole = planning.snapshot.of(kind).incomplete is None
     deleted_ids: set[str] = set()
@@ -44,10 +44,9 @@ def match_absent(
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
         named = [row for row in same_name if pin is None or row.id == pin]
-        if pinned is not None and normalize_name(pinned.name) != entry.address.name:
-            _other_name(planning, entry, pinned, same_name)
-        elif whole and pin is not None and pinned is None and same_name:
-            _other_id(planning, entry, pin, same_name)
+        is_other = pinned is not None and normalize_name(pinned.name) != entry.address.name
+        if is_other or (whole and pin is not None and pinned is None and same_name):
+            _report_mismatch(planning, entry, pinned, same_name)
         elif not named:
             report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
         elif len(named) > 1:
@@ -62,32 +61,32 @@ def match_absent(
     return [row for row in free if row.id not in deleted_ids]
 
 
-def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
-    """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
+def _report_mismatch(
+    planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName | None, named: Sequence[HasName]
+) -> None:
+    """Report an entry under `absent` whose id is that of another name, or is not live; it deletes nothing.
+
+    pinned: the row with the id. named: those with the name.
+    """
     name = entry.address.name
-    message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
+    live = f'"{name}" is live with the id {list_ids(named)}' if named else f'nothing called "{name}" is live'
+    if pinned is None:
+        # Not an error: the entry of a duplicate that was deleted by id looks like this.
+        planning.report(
+            entry,
+            "absent/other-id",
+            f'nothing with the id "{entry.pin(planning.policy.workspace)}" is live, and {live}',
+            "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
+            Severity.WARNING,
+        )
+        return
     otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
     planning.report(
         entry,
         "absent/other-name",
-        message,
+        f'the id "{pinned.id}" is that of "{pinned.name}", and {live}',
         f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
     )
-
-
-def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
-    """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
-    planning.report(
-        entry,
-        "absent/other-id",
-        f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
-        "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
-        Severity.WARNING,
-    )
-
-
-def _live_as(name: str, named: Sequence[HasName]) -> str:
-    return f'and "{name}" is live with the id {list_ids(named)}' if named else f'and nothing called "{name}" is live'
 
 
 def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:
@@ -130,10 +129,19 @@ def match_named(
     kind = row_type.listing
     listing, rows = planning.snapshot.of(kind), planning.snapshot.rows(row_type)
     out, matched = match_declared(planning, kind, noun, declared, rows)
-    left = match_absent(planning, kind, out, absent, rows, matched.unclaimed, {row.id for row in matched.live if row})
-    _settle(planning, kind, out, left)
-    if out.deletions and listing.incomplete:
-        _report_deletions(planning, noun, out, listing.incomplete)
+    claimed = {row.id for row in matched.live if row}
+    _settle(planning, kind, out, match_absent(planning, kind, out, absent, rows, matched.unclaimed, claimed))
+    if listing.incomplete:
+        for deletion in out.deletions:
+            planning.problem(
+                "read/incomplete",
+                f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: "
+                f"{listing.incomplete}",
+                hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
+                at=deletion.source,
+                address=deletion.address,
+            )
+        out.deletions.clear()
     planning.deleted.update(deletion.address for deletion in out.deletions if planning.chosen(deletion.address))
     report_taken_names(planning, out, rows)
     return out
@@ -171,17 +179,25 @@ def claim_of(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
     )
 
 
+def is_owned(planning: PlanContext, address: Address) -> bool:
+    """Whether a plan deletes a live resource because the project owns it, unless it is declared or left alone."""
+    patterns = planning.policy.ownership.get(address.kind, ())
+    return not planning.policy.only and matches_patterns(address.name, patterns)
+
+
 def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows: Sequence[Row]) -> None:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
-    policy = planning.policy
+    for deletion in out.deletions:
+        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     declared = {match.address.name for match in out.matches}
     for row in rows:
         name = normalize_name(row.name)
         address = Address.of(kind, name)
-        if matches_patterns(str(address), policy.leave_alone):
+        if matches_patterns(str(address), planning.policy.leave_alone):
             out.left_alone += 1
-        elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
+        elif is_owned(planning, address):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
+            planning.registry.set_display_name(kind, name, row.id)
             continue
         else:
             out.unmanaged.append(UndeclaredResource(address, row))
@@ -191,43 +207,34 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
         else:
             planning.registry.register_duplicate(kind, name, row.id)
-    for deletion in out.deletions:
-        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     owned = grouped((one for one in out.deletions if one.absent is None), lambda one: one.address)
     # A declared name that is live more than once is an error of its declaration already.
     for address, duplicates in owned.items():
         if len(duplicates) > 1 and address not in planning.doubtful:
-            _report_duplicates(planning, address, [one.row for one in duplicates])
-
-
-def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
-    """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
-    planning.problem(
-        "refusal/live-twice",
-        f"{address}: it is owned and undeclared, and {live_twice(address.name, duplicates)}",
-        hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
-        "deleted.",
-        address=address,
-    )
+            # The plan shows them, so that an export can still declare one.
+            planning.problem(
+                "refusal/live-twice",
+                f"{address}: it is owned and undeclared, and "
+                f"{live_twice(address.name, [one.row for one in duplicates])}",
+                hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all "
+                "are deleted.",
+                address=address,
+            )
 
 
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
-    planned = [match for match in out.matches if planning.chosen(match.address)]
-    renamed = (one for one in planned if one.row and normalize_name(one.row.name) != one.address.name)
-    moving = [] if additive else [*renamed]
-    taking = [*moving, *(match for match in planned if match.row is None)]
+    planned = [one for one in out.matches if planning.chosen(one.address)]
+    moving = [one for one in planned if one.row and not additive and normalize_name(one.row.name) != one.address.name]
+    taking = [*moving, *(one for one in planned if one.row is None)]
     if not taking:
         return
-    freed_ids = {match.row.id for match in moving if match.row}
-    freed_ids.update(
-        deletion.row.id for deletion in out.deletions if planning.chosen(deletion.address) and not additive
-    )
+    deleted = [one for one in out.deletions if planning.chosen(one.address) and not additive]
+    freed_ids = {row.id for row in (*(one.row for one in moving), *(one.row for one in deleted)) if row}
     holders = {normalize_name(row.name): row for row in rows if row.id not in freed_ids}
     for match in taking:
-        holder = holders.get(match.address.name)
-        if holder is not None:
+        if holder := holders.get(match.address.name):
             planning.problem(
                 "identity/name-taken",
                 f'{match.address}: the live resource with the id "{holder.id}" already has that name',
@@ -235,15 +242,3 @@ def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: 
                 at=match.declared.source,
                 address=match.address,
             )
-
-
-def _report_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
-    for deletion in out.deletions:
-        planning.problem(
-            "read/incomplete",
-            f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
-            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-            at=deletion.source,
-            address=deletion.address,
-        )
-    out.deletions.clear()

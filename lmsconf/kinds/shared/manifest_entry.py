@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
@@ -21,7 +22,6 @@ from lmsconf.model.plan import Undo, UndoLevel
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.time_formats import ISO, date_in_other_order, local_to_utc
 
-LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
 
 
@@ -36,41 +36,42 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     BadTime for a malformed or out-of-range time, one without offset or zone, and a local time that the zone skips or
     repeats.
     """
-    parts = ISO.fullmatch(text.strip())
+    parts, shown = ISO.fullmatch(text.strip()), f'"{shorten(text)}"'
     if parts is None:
         meant = date_in_other_order(text)
         raise BadTime(
-            f'"{shorten(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00',
+            f"{shown} is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00",
             hint=f"Write {meant}." if meant else _WRITE,
         )
     try:
         day = date.fromisoformat(parts["date"])
-        clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()
+        clock = time.fromisoformat(parts["time"] or ("23:59:59" if end_of_day else "00:00"))
     except ValueError as wrong:
-        raise BadTime(f'"{shorten(text)}" is not on the calendar: {wrong}', hint=_WRITE) from None
+        raise BadTime(f"{shown} is not on the calendar: {wrong}", hint=_WRITE) from None
     if not parts["offset"] and zone is None:
-        hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f'"{shorten(text)}" has no offset, and the project file has no `timezone`', hint=hint)
+        raise BadTime(
+            f"{shown} has no offset, and the project file has no `timezone`",
+            hint="Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file.",
+        )
     try:
         if zone is None or parts["offset"]:
             return local_to_utc(day, clock, parts["offset"])
-        return _in_zone(datetime.combine(day, clock), zone, text)
+        return _in_zone(datetime.combine(day, clock), zone, shown)
     except ValueError:
-        message = f'"{shorten(text)}" has an offset of a day or more, and there is none'
-        raise BadTime(message, hint=_WRITE) from None
+        raise BadTime(f"{shown} has an offset of a day or more, and there is none", hint=_WRITE) from None
     except OverflowError:
         # Near year 1 or 9999 the instant in UTC may fall outside the years that datetime supports.
-        raise BadTime(f'"{shorten(text)}" is outside the years 1 to 9999', hint="Remove it for no limit.") from None
+        raise BadTime(f"{shown} is outside the years 1 to 9999", hint="Remove it for no limit.") from None
 
 
-def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
+def _in_zone(local: datetime, zone: tzinfo, shown: str) -> datetime:
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
         return first
     either = " or ".join(format_time(moment, zone) for moment in sorted((first, second)))
-    if first.astimezone(zone).replace(tzinfo=None) != local:
-        raise BadTime(f'"{shorten(text)}" does not exist in {zone}: the clocks skip it', hint=f"Write {either}.")
-    raise BadTime(f'"{shorten(text)}" occurs twice in {zone}: the clocks are set back', hint=f"Write {either}.")
+    exists = first.astimezone(zone).replace(tzinfo=None) == local
+    why = "occurs twice in {}: the clocks are set back" if exists else "does not exist in {}: the clocks skip it"
+    raise BadTime(f"{shown} {why.format(zone)}", hint=f"Write {either}.")
 
 
 def format_time(moment: datetime, zone: tzinfo | None) -> str:
@@ -188,17 +189,10 @@ class LiveNames:
     def __init__(self, planning: PlanContext, policy: Policy) -> None:
         self.planning, self.policy = planning, policy
         self.snapshot, self.timezone = planning.snapshot, policy.timezone
-        self._looks: dict[str, Counter[str]] = {}
-
-    def is_resolved_by_name(self, kind: str, row: HasName) -> bool:
-        """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        return self.planning.registry.id_or_ref(Ref(Address.of(kind, normalize_name(row.name)))) == row.id
-
-    def needs_id(self, kind: str, row: HasName) -> bool:
-        """Whether another row of the kind has the same name, or one that looks the same to a reader."""
-        if kind not in self._looks:
-            self._looks[kind] = Counter(casefold_name(one.name) for one in self.snapshot.of(kind).rows)
-        return self._looks[kind][casefold_name(row.name)] > 1
+        self._looks = {
+            kind: Counter(casefold_name(one.name) for one in self.snapshot.of(kind).rows)
+            for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP)
+        }
 
     def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry:
         """Return the entry of a named row, with its id where the name is ambiguous."""
@@ -207,10 +201,12 @@ class LiveNames:
         if not is_valid_name(name):
             reason = "its name contains characters that a manifest must not contain" if name else "it has no name"
             return ExportedEntry(address=address, id=row.id, reason=reason)
-        if not self.is_resolved_by_name(kind, row):
+        # Of several rows with one name, only the first has it.
+        if self.planning.registry.id_or_ref(Ref(address)) != row.id:
             reason = "another resource has its name, and is declared"
             return ExportedEntry(address=address, id=row.id, reason=reason)
-        pin = {"id": row.id} if self.needs_id(kind, row) else {}
+        # The id tells it from another of the same name, or of one that looks the same to a reader.
+        pin = {"id": row.id} if self._looks[kind][casefold_name(row.name)] > 1 else {}
         return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)
 
 
@@ -220,9 +216,7 @@ Report: TypeAlias = "Callable[[Problem], None]"
 
 def parse_pins(value: Json) -> dict[str, str]:
     """Return the pins of an entry: workspace name → id; the key "" applies to every workspace."""
-    if isinstance(value, str):
-        return {"": value}
-    return dict(cast("Mapping[str, str]", value or {}))
+    return {"": value} if isinstance(value, str) else dict(cast("Mapping[str, str]", value or {}))
 
 
 def parse_names(value: Json) -> tuple[str, ...]:
@@ -276,26 +270,24 @@ def delete_entry_by_name(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
 
 def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
+    text, until = entry.body.get("until"), None
+    try:
+        until = None if text is None else date.fromisoformat(str(text))
+    except ValueError:
+        entry.problem(
+            "manifest/date",
+            f"until: {shorten(str(text))} is not a calendar date",
+            "until",
+            hint="Write a date such as 2027-03-31.",
+        )
     return DeleteEntry(
         address=address,
         spec=spec,
         places=entry.places,
         pins=parse_pins(entry.body.get("id")),
-        until=_date(entry),
+        until=until,
         only_in=parse_only_in(entry.body),
     )
-
-
-def _date(entry: ManifestEntry) -> date | None:
-    text = entry.body.get("until")
-    if text is None:
-        return None
-    try:
-        return date.fromisoformat(str(text))
-    except ValueError:
-        message = f"until: {shorten(str(text))} is not a calendar date"
-        entry.problem("manifest/date", message, "until", hint="Write a date such as 2027-03-31.")
-        return None
 
 
 def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
@@ -368,15 +360,14 @@ LISTS: Final = ("members", "managers")
 def declared_lists(spec: object) -> Iterator[tuple[str, PeopleList]]:
     """Yield the key and the people of each list that a group or a smart group declares."""
     for key in LISTS:
-        people = getattr(spec, key, None)
-        if people is not None:
+        if (people := getattr(spec, key, None)) is not None:
             yield key, people
 
 
 def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     people = parse_list(entry.body.get(key), normalize_email)
-    for both in sorted(people.include & people.exclude) if people is not None else ():
+    for both in sorted(people.include & people.exclude if people else ()):
         entry.problem(
             "people/both",
             f"{key}: {both} is both included and excluded",
@@ -390,12 +381,13 @@ def parse_list(value: Json, normalize: Callable[[str], str]) -> PeopleList | Non
     """Return a list, whole or as `include` and `exclude`, with its texts normalized; None for no value."""
     if value is None:
         return None
-    parts = value if isinstance(value, dict) else {"include": value}
+    is_whole = not isinstance(value, dict)
+    parts = cast("Mapping[str, list[Json]]", {"include": value} if is_whole else value)
     include, exclude = (
-        frozenset(normalize(item) for item in cast("list[Json]", parts.get(key, [])) if isinstance(item, str))
+        frozenset(normalize(item) for item in parts.get(key, []) if isinstance(item, str))
         for key in ("include", "exclude")
     )
-    return PeopleList(include, exclude, whole=not isinstance(value, dict))
+    return PeopleList(include, exclude, is_whole)
 
 
 def drop_unknown_from_list(
@@ -409,11 +401,10 @@ def drop_unknown_from_list(
 
 def not_compared_warning(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
     """Return the warning that a declaration about a person is left out; key: the list that names the person."""
-    where = f"{key}: " if key else ""
     return Problem(
         code="snapshot/not-compared",
-        message=f"{address}: {where}{person} is not compared: no manifest named this person when the redacted snapshot "
-        "was taken",
+        message=f"{address}: {f'{key}: ' if key else ''}{person} is not compared: no manifest named this person when "
+        "the redacted snapshot was taken",
         hint="A plan of the workspace itself compares everybody. One of the unnamed people may be this person.",
         severity=Severity.WARNING,
         source=at,

@@ -80,7 +80,6 @@ class ClaimMatches(Generic[L]):
         self.match: dict[int, L] = {}
         self.broken: set[int] = set()
         self.problems: list[Problem] = []
-        self.by_claim_name = {claim.name: index for index, claim in enumerate(claims)}
         self._pinned()
         self._named()
         self._circles()
@@ -96,7 +95,7 @@ class ClaimMatches(Generic[L]):
         self.problems.append(
             Problem(
                 code=code,
-                message=message,
+                message=f"{claim.label}: {message}",
                 hint=hint,
                 severity=severity,
                 source=claim.find_source(),
@@ -121,7 +120,7 @@ class ClaimMatches(Generic[L]):
                 self._problem(
                     index,
                     "identity/pin-not-live",
-                    f'{claim.label}: no {self.noun} with the id "{claim.pin}" is live',
+                    f'no {self.noun} with the id "{claim.pin}" is live',
                     f'"{claim.name}" is live with the id {others}.' if others else "Correct the id, or remove it.",
                 )
             elif live.id in self.taken:
@@ -129,7 +128,7 @@ class ClaimMatches(Generic[L]):
                 self._problem(
                     index,
                     "identity/pinned-twice",
-                    f'{claim.label}: the id "{claim.pin}" is pinned by {other.label} already',
+                    f'the id "{claim.pin}" is pinned by {other.label} already',
                     f"See {other.find_source()}. Correct one of the two ids.",
                 )
             else:
@@ -137,8 +136,11 @@ class ClaimMatches(Generic[L]):
 
     def _free(self, name: str) -> list[L]:
         """Return the live rows of that name that no pin has claimed."""
-        lives = self.by_name.get(name, [])
-        return [live for live in lives if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None]
+        return [
+            live
+            for live in self.by_name.get(name, [])
+            if live.id not in self.taken or self.claims[self.taken[live.id]].pin is None
+        ]
 
     def _named(self) -> None:
         for index, claim in enumerate(self.claims):
@@ -151,57 +153,48 @@ class ClaimMatches(Generic[L]):
                 self._take(index, lives[0])
 
     def _twice(self, index: int, name: str, lives: Iterable[L]) -> None:
-        message = f"{self.claims[index].label}: {live_twice(name, lives)}"
-        self._problem(index, "identity/live-twice", message, "Select one with `id:`.")
+        self._problem(index, "identity/live-twice", live_twice(name, lives), "Select one with `id:`.")
 
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
-        following = {index: other for index in self.match if (other := self._following(index)) is not None}
+        unpinned = {claim.name: index for index, claim in enumerate(self.claims) if claim.pin is None}
+        following: dict[int, int] = {}
+        for index in unpinned.values() & self.match.keys():
+            others = (unpinned.get(old) for old in self.claims[index].previously)
+            other = next((one for one in others if one in self.match and one != index), None)
+            if other is not None:
+                following[index] = other
         for path in cycles(following):
             ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[following[i]].id)}`" for i in path)
             for index in path:
                 self._problem(
                     index,
                     "identity/circle",
-                    f"{self.claims[index].label}: the names under `previously` form a cycle and are all live",
+                    "the names under `previously` form a cycle and are all live",
                     f"To swap them, pin the ids instead: {ids}. If they are swapped already, remove `previously`.",
                 )
 
-    def _following(self, index: int) -> int | None:
-        """Return the claim that holds the row of an earlier name of a claim; None if ids say which row is whose."""
-        if self.claims[index].pin is not None:
-            return None
-        others = (self.by_claim_name.get(old) for old in self.claims[index].previously)
-        return next((i for i in others if i in self.match and i != index and self.claims[i].pin is None), None)
-
     def _moved(self) -> None:
-        # A listing that may lack the new name does not show that a resource still has its earlier one.
-        whole = self.incomplete is None
         for index, claim in enumerate(self.claims):
-            if whole and claim.pin is None and index not in self.match and index not in self.broken:
+            # A listing that may lack the new name does not show that a resource still has its earlier one.
+            if self.incomplete is None and claim.pin is None and index not in self.match and index not in self.broken:
                 self._move(index, set())
         for index, claim in enumerate(self.claims):
             if claim.previously and self._goes_by_its_name(index):
-                self._settled(index)
+                others = [live for old in claim.previously for live in self.by_name.get(old, [])]
+                other = next((live.name for live in others if live.id not in self.taken), None)
+                self._problem(
+                    index,
+                    "identity/previously-done",
+                    "there is nothing to rename" if other is None else f'"{other}" is live too, so nothing is renamed',
+                    "Remove `previously`.",
+                    Severity.NOTE,
+                )
 
     def _goes_by_its_name(self, index: int) -> bool:
         """Whether the matched live row already has the declared name."""
         live = self.match.get(index)
         return live is not None and normalize_name(live.name) == self.claims[index].name and index not in self.broken
-
-    def _settled(self, index: int) -> None:
-        claim = self.claims[index]
-        others = (live for old in claim.previously for live in self.by_name.get(old, []))
-        other = next((live for live in others if live.id not in self.taken), None)
-        self._problem(
-            index,
-            "identity/previously-done",
-            f"{claim.label}: there is nothing to rename"
-            if other is None
-            else f'{claim.label}: "{other.name}" is live too, so nothing is renamed',
-            "Remove `previously`.",
-            Severity.NOTE,
-        )
 
     def _move(self, index: int, visited: set[int]) -> bool:
         """Match a claim with a live row of an earlier name, rematching the claim that holds it where possible."""
@@ -221,7 +214,7 @@ class ClaimMatches(Generic[L]):
                 self._problem(
                     index,
                     "identity/previously-twice",
-                    f'{self.claims[index].label}: "{old}" becomes {self.claims[holder].label} already',
+                    f'"{old}" becomes {self.claims[holder].label} already',
                     f"See {self.claims[holder].find_source()}. Keep the earlier name at one of the two.",
                 )
         return False
@@ -238,59 +231,57 @@ class ClaimMatches(Generic[L]):
 
     def _created(self) -> None:
         new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.broken]
-        if not new:
-            return
-        names = [live.name for live in self.lives if live.id not in self.taken]
-        names.extend(claim.name for claim in self.claims)
+        free = [live.name for live in self.lives if new and live.id not in self.taken]
+        names = [*free, *(claim.name for claim in self.claims if new)]
         looks, skeletons = grouped(names, casefold_name), grouped(names, confusable_skeleton)
         for index in new:
-            claim = self.claims[index]
-            if claim.previously and self.incomplete is None:
-                self._not_live(index)
             if self.incomplete is not None:
                 self._problem(
                     index,
                     "read/incomplete",
-                    f"{claim.label}: it is not known whether it exists, because the listing was not read completely: "
+                    "it is not known whether it exists, because the listing was not read completely: "
                     f"{self.incomplete}",
                     "Nothing is created from an incomplete list. Plan again once it can be read.",
                 )
-            elif others := [name for name in looks[casefold_name(claim.name)] if normalize_name(name) != claim.name]:
-                self._problem(
-                    index,
-                    "name/look-alike",
-                    f'{claim.label}: would be created, but looks like "{others[0]}"',
-                    f"Write the exact name, rename it with `previously: [{quote_name(others[0])}]`, "
-                    "or pin it with `id:`.",
-                )
-            elif others := [
-                name for name in skeletons[confusable_skeleton(claim.name)] if normalize_name(name) != claim.name
-            ]:
-                self._confusable(index, others[0])
+                continue
+            name = self.claims[index].name
+            self._warn_of_previously(index, free)
+            alike = [*looks[casefold_name(name)], *skeletons[confusable_skeleton(name)]]
+            other = next((one for one in alike if normalize_name(one) != name), None)
+            if other is not None:
+                self._looks_like(index, other)
 
-    def _not_live(self, index: int) -> None:
+    def _warn_of_previously(self, index: int, free: Sequence[str]) -> None:
         """Warn of earlier names that are not live: misspelt, or the resource was renamed or deleted by hand since."""
         claim = self.claims[index]
-        if any(old in self.by_name for old in claim.previously):
+        if not claim.previously or any(old in self.by_name for old in claim.previously):
             return
         named = ", ".join(f'"{old}"' for old in claim.previously)
-        free = [live.name for live in self.lives if live.id not in self.taken]
         near = next((close for old in (*claim.previously, claim.name) if (close := nearest_name(old, free))), None)
         self._problem(
             index,
             "identity/previously-not-live",
-            f"{claim.label}: `previously` names {named}, which is not live; it would be created",
+            f"`previously` names {named}, which is not live; it would be created",
             f"The nearest live name is {quote_name(near)}." if near else "Correct `previously`, or delete it.",
             Severity.WARNING,
         )
 
-    def _confusable(self, index: int, other: str) -> None:
-        by = differing_characters(self.claims[index].name, other) or "blanks"
+    def _looks_like(self, index: int, other: str) -> None:
+        """Report a name to be created that differs from another in case or blanks, or warn that it is drawn alike."""
+        name, rename = self.claims[index].name, f"rename it with `previously: [{quote_name(other)}]`"
+        if casefold_name(name) == casefold_name(other):
+            self._problem(
+                index,
+                "name/look-alike",
+                f'would be created, but looks like "{other}"',
+                f"Write the exact name, {rename}, or pin it with `id:`.",
+            )
+            return
+        by = differing_characters(name, other) or "blanks"
         self._problem(
             index,
             "name/confusable",
-            f'{self.claims[index].label}: would be created, and it looks the same as "{other}"',
-            f"They differ by {by}. If they are the same, write {quote_name(other)}, or rename it with "
-            f"`previously: [{quote_name(other)}]`.",
+            f'would be created, and it looks the same as "{other}"',
+            f"They differ by {by}. If they are the same, write {quote_name(other)}, or {rename}.",
             Severity.WARNING,
         )

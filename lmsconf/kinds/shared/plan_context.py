@@ -38,11 +38,8 @@ Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
 
 
-VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
-ANSWERED: Final = "(answered)"
-NAMED: Final = "(named)"
 
 
 class NameRegistry:
@@ -70,7 +67,7 @@ class NameRegistry:
         """Add another live row of a registered name; it is shown with its id."""
         holder = self._ids[kind][name]
         self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
-        self._names[kind, id] = f"{name} (id {id})"
+        self.set_display_name(kind, f"{name} (id {id})", id)
 
     def duplicate_ids(self, kind: str, name: str) -> list[str]:
         """Return the ids of live rows that share a name and of which none is declared."""
@@ -164,10 +161,10 @@ class BeforeAfter(Struct, frozen=True, kw_only=True):
 
     before: Form | None
     after: Form | None
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
     taken: frozenset[str] = frozenset()
-    archived: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    archived: dict[str, frozenset[str]] = field(default_factory=dict)
     is_archived: bool = False
 
 
@@ -291,8 +288,12 @@ class PlanContext:
     @cached_property
     def live_time_formats(self) -> set[str]:
         """The formats of the times of live windows: iso, epoch-ms."""
-        rows = self.snapshot.of(CONTENT_TARGET).rows
-        return {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
+        return {
+            time_format_of(text)
+            for row in self.snapshot.of(CONTENT_TARGET).rows
+            for text in (row.start, row.finish)
+            if text is not None
+        }
 
     def choices_before_and_after(self, field: Address) -> tuple[KeyedNames, KeyedNames]:
         """Return the choices of a field before and after the plan; both empty where no choices are declared."""
@@ -380,16 +381,17 @@ def report_ambiguous_reference(
 
 def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
     """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
-    new = planning.renamed.get(named)
-    if new is not None:
+    if new := planning.renamed.get(named):
         return f"{named} is being renamed to {new}", f"Write the new name: {quote_name(new.name)}."
     if named in planning.deleted:
         return (
             f"{named} will be deleted by this plan",
             "Remove the references to it. To keep it, declare it, and remove it from `absent`.",
         )
-    otherwise = "Correct the name, or declare it."
-    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
+    return (
+        f"{named} is neither declared nor live",
+        hint_on_missing(planning, named.kind, near, "Correct the name, or declare it."),
+    )
 
 
 def suggest_name(
@@ -409,6 +411,4 @@ def suggest_name(
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
     """Return the hint for a name that is not live: that the listing is incomplete, or `near`, or else `otherwise`."""
     why = planning.snapshot.of(kind).incomplete
-    if why is None:
-        return near or otherwise
-    return f"It may exist, because the list was not read completely: {why}"
+    return f"It may exist, because the list was not read completely: {why}" if why else near or otherwise

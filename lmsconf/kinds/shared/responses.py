@@ -32,8 +32,7 @@ def object_list(data: Object, key: str) -> list[Object]:
 
 def require_text(data: Object, key: str) -> str:
     """Return the text under `key`; an integer, as some services write ids, becomes its digits."""
-    value = data.get(key)
-    return value if isinstance(value, str) else _text(value, key)
+    return _text(data.get(key), key)
 
 
 def optional_text(data: Object, key: str) -> str:
@@ -81,18 +80,13 @@ _VALUE_KEYS: Final = (*_PICKS, "value", "text", "answer")
 _FIELD_KEYS: Final = frozenset(("type", "fieldType", "fieldName", "customFieldId", "fieldId"))
 """Keys of an object that describes the field beside the answer."""
 _DESCRIPTIVE: Final = frozenset((*_FIELD_KEYS, "description", "isHidden", "isLocked", "isOptional"))
-_DEEPEST: Final = 4
-"""How many objects and lists an answer may be inside of."""
-
-
-_LONGEST: Final = 64
-"""The length of a SHA-256 digest in hexadecimal, so that a digest is its own comparable form."""
 
 
 def comparable(text: str) -> str:
     """Return the form in which answers are compared with choices: normalised, and a long text as its digest."""
     text = normalize_name(text)
-    return text if len(text) <= _LONGEST else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    # A digest has 64 digits, so that it is its own comparable form.
+    return text if len(text) <= 64 else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class AnswerRow(SnapshotRow, frozen=True):
@@ -131,7 +125,7 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name, without empty ones. Raises InvalidResponse for another shape."""
     held = require_object(data.get("customFields") or {}, "the answers of a user")
-    answers = (parse_answer(name, held[name]) for name in sorted(held))
+    answers = (parse_answer(name, value) for name, value in sorted(held.items()))
     return tuple(answer for answer in answers if answer is not None and answer.picked)
 
 
@@ -140,13 +134,13 @@ def parse_answer(name: str, value: Json) -> AnswerRow | None:
 
     A text, a number, choices by id or name, or objects around them (API specification, User: not shown).
     """
-    return None if value is None else _answer(name, value, _DEEPEST)
+    return None if value is None else _answer(name, value, depth=4)
 
 
 def _answer(name: str, value: Json, depth: int) -> AnswerRow:
+    """Parse an answer inside of at most `depth` more objects and lists."""
     if depth and isinstance(value, list):
-        picked = frozenset(_choice(name, item, depth - 1) for item in value)
-        return AnswerRow(normalize_name(name), picked, None)
+        return AnswerRow(normalize_name(name), frozenset(_choice(name, item, depth - 1) for item in value))
     if depth and isinstance(value, dict):
         return _object(name, value, depth - 1)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -162,10 +156,10 @@ def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
         return replace(answer, choices=answer.picked, text=None) if key in _PICKS else answer
     choice = _own_name(name, body, filled)
     if choice is not None:
-        return AnswerRow(normalize_name(name), _answer(name, body[choice], 0).picked, None)
+        return AnswerRow(normalize_name(name), _answer(name, body[choice], 0).picked)
     if filled and body.keys().isdisjoint(_VALUE_KEYS) and not _describes_field(name, body, filled):
         raise InvalidResponse(f"the answer to {name} has an unknown format: {sorted(body)}")
-    return AnswerRow(normalize_name(name), frozenset(), None)
+    return AnswerRow(normalize_name(name), frozenset())
 
 
 def _own_name(name: str, body: Mapping[str, Json], filled: set[str]) -> str | None:

@@ -6,7 +6,8 @@ Ids in a call may not be known yet: paths and bodies have a Ref in place of each
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -16,32 +17,29 @@ from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.match_by_name import cycles
-from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
 
-_PLACE: Final = re.compile(r"\{(\w+)\}")
-_TO_COME: Final = re.compile(r"\{([^{}]*)\}")
-
 
 def request_target(spec: ApiSpec, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
     """Return method and path of a call; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
-    described = spec[operation]
-    return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
 
+    def segment(place: re.Match[str]) -> str:
+        value = path[place[1]]
+        if isinstance(value, Ref):
+            return "{" + quote(str(value), safe="/ \\#:@!$&'()*+,;=[]|^`\"<>?~") + "}"
+        return encode_path_segment(value)
 
-def _segment(value: str | Ref) -> str:
-    if isinstance(value, Ref):
-        return "{" + quote(str(value), safe="/ \\#:@!$&'()*+,;=[]|^`\"<>?~") + "}"
-    return encode_path_segment(value)
+    return spec[operation].method, re.sub(r"\{(\w+)\}", segment, spec[operation].path)
 
 
 def fill_refs_in_path(path: str, ids: Mapping[Ref, str]) -> str:
     """Return the path with each Ref replaced by its id. Raises KeyError for a Ref without an id."""
-    return _TO_COME.sub(lambda place: encode_path_segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
+    return re.sub(r"\{([^{}]*)\}", lambda place: encode_path_segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
 
 
 def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
@@ -68,7 +66,7 @@ def refs_in(*values: object) -> Iterator[Ref]:
 
 def free_name_ref(address: Address) -> frozenset[Ref]:
     """Return the Ref for that address's name being free: used by the call that takes it."""
-    return frozenset({Ref(address, VACANT)})
+    return frozenset({Ref(address, "(vacant name)")})
 
 
 def freed_name_ref(kind: str, row: HasName) -> frozenset[Ref]:
@@ -101,13 +99,12 @@ def rename_steps(
     row, at = match.row, match.address
     if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
         return
+    rename = partial(planning.api_spec.body_to_wire, operation)
     old = freed_name_ref(at.kind, row)
     if at in planning.temporary_names:
-        body = planning.api_spec.body_to_wire(operation, name=temporary_name(row.id))
-        yield Step(operation=operation, path=path, body=body, makes=old)
+        yield Step(operation=operation, path=path, body=rename(name=temporary_name(row.id)), makes=old)
         old = frozenset()
-    body = planning.api_spec.body_to_wire(operation, name=at.name)
-    yield Step(operation=operation, path=path, body=body, makes=old, uses=free_name_ref(at))
+    yield Step(operation=operation, path=path, body=rename(name=at.name), makes=old, uses=free_name_ref(at))
 
 
 _LISTS: Final = {
@@ -127,56 +124,50 @@ def list_steps(
     for key, adds, removes in _LISTS[match.address.kind]:
         before, after = (included(form or {}, key) for form in (sides.before, sides.after))
         live = getattr(match.row, key, None) or ()
-        yield from _people_list_steps(planning, match.address, path, adds, removes, before, after, live)
+        yield from _additions(planning, match.address, path, adds, sorted(after - before), live)
+        for person in sorted(before - after):
+            arrived = [joined_group_ref(person)] if key == "members" else []
+            yield Step(
+                operation=removes,
+                path={**path, "userId": people_directory(planning).id(person)},
+                uses=frozenset({Ref(match.address, f"{GRANTED} {adds}"), *arrived}),
+                revokes=True,
+                people=(person,),
+            )
 
 
-def _people_list_steps(
+def _additions(
     planning: PlanContext,
     at: Address,
     path: Mapping[str, str | Ref],
     adds: str,
-    removes: str,
-    before: frozenset[str],
-    after: frozenset[str],
+    added: Sequence[str],
     live: Iterable[RemoteId],
 ) -> Iterator[Step]:
-    """Yield the additions to a list of people, in batches, then the removals, one call each.
+    """Yield the additions to a list of people, in batches.
 
-    adds, removes: the operations. live: the user ids in the list now, also those that the manifest does not manage.
+    adds: the operation. live: the user ids in the list now, also those that the manifest does not manage.
     Where the service replaces the list, each call names them and all who are added so far, and waits for the one before
     it. A person who changes groups is added to the new group before being removed from the old one, so that access is
     never interrupted.
     """
-    added, removed = sorted(after - before), sorted(before - after)
-    additions = Ref(at, f"{GRANTED} {adds}")
-    known = people_directory(planning)
     is_membership = adds.endswith("members")
-    behaviour = planning.api_spec.behaviour
-    replaces = behaviour(ADD_MODE) == "replace"
+    replaces, size = planning.api_spec.behaviour(ADD_MODE) == "replace", int(planning.api_spec.behaviour(BATCH))
     named: list[RemoteId | Ref] = sorted(live) if replaces else []
     earlier: frozenset[Ref] = frozenset()
-    size = int(behaviour(BATCH))
     for number, start in enumerate(range(0, len(added), size)):
-        batch = added[start : start + size]
-        named = [*(named if replaces else ()), *map(known.id, batch)]
+        batch, done = added[start : start + size], Ref(at, f"{GRANTED} {adds} {number}")
+        named = [*(named if replaces else ()), *map(people_directory(planning).id, batch)]
         arrived = map(joined_group_ref, batch if is_membership else ())
         yield Step(
             operation=adds,
             path=path,
             body=planning.api_spec.body_to_wire(adds, userIds=named),
-            makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
+            makes=frozenset({Ref(at, f"{GRANTED} {adds}"), done, *arrived}),
             uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(refs_in(path)),
             people=tuple(batch),
         )
-        earlier = frozenset({done}) if replaces else earlier
-    for person in removed:
-        yield Step(
-            operation=removes,
-            path={**path, "userId": known.id(person)},
-            uses=frozenset({additions, *([joined_group_ref(person)] if is_membership else [])}),
-            revokes=True,
-            people=(person,),
-        )
+        earlier = frozenset({done} if replaces else ())
 
 
 def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -90,9 +89,8 @@ def add_copied_answers(
     ids = {people[id].name: id for id in copies}
     for resource in declared:
         pin = resource.pin(planning.policy.workspace)
-        names = (name for name in (resource.address.name, *resource.previously) if name in ids)
-        named = next((ids[name] for name in names), None) if pin is None else None
-        person = pin if pin in copies else named
+        names = (resource.address.name, *resource.previously) if pin is None else ()
+        person = pin if pin in copies else next((ids[name] for name in names if name in ids), None)
         if person is not None and resource.address in planning.included:
             continue  # the selection leaves out what else is declared of the person, and it was not read
         added = {} if person is None else copies.pop(person, {})
@@ -102,7 +100,7 @@ def add_copied_answers(
             keys, answers = spec.declared_keys | {"answers"}, {**added, **spec.answers}
             resource = replace(resource, spec=replace(spec, declared_keys=keys, answers=answers))
         out.append(resource)
-    more = (
+    return out + [
         DesiredResource(
             address=Address.of(USER, people[id].name),
             spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
@@ -111,8 +109,7 @@ def add_copied_answers(
             reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
         )
         for id, answers in copies.items()
-    )
-    return [*out, *more]
+    ]
 
 
 def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -137,26 +134,22 @@ def _without_hidden_pins(
     planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], rows: Sequence[PersonRow]
 ) -> list[DesiredResource[PersonSpec]]:
     """Return the declared people, without the pins of people to archive that a service does not show."""
+    if lists_archived(planning):
+        return list(declared)
     known = {key for row in rows for key in (row.id, row.name)}
-    workspace, may_hide = planning.policy.workspace, not lists_archived(planning)
-
-    def is_shown(one: DesiredResource[PersonSpec]) -> bool:
-        return not known.isdisjoint((one.address.name, one.pin(workspace)))
-
+    identities = ((one, {one.address.name, one.pin(planning.policy.workspace)}) for one in declared)
     return [
-        replace(one, pins={}) if may_hide and one.spec.flag("archived") and not is_shown(one) else one
-        for one in declared
+        replace(one, pins={}) if one.spec.flag("archived") and known.isdisjoint(identity) else one
+        for one, identity in identities
     ]
 
 
 def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
     """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
-    declared, row = match.declared, match.row
-    spec = declared.spec
+    declared, row, spec = match.declared, match.row, match.declared.spec
     if row is None and not _may_come(planning, match):
         return None
-    missing = first_unread_key(spec, row) if row else None
-    if missing:
+    if row and (missing := first_unread_key(spec, row)):
         report_unread_list(planning, declared.address, missing, declared.places.at(missing))
         return None
     answers = resolve_declared_answers(planning, declared)
@@ -175,8 +168,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
-    _report_merge(planning, declared, row)
-    _report_clearing(planning, declared, held, answers)
+    _report_refused(planning, declared, row, held, answers)
     return BeforeAfter(
         before=before,
         after=after,
@@ -214,12 +206,16 @@ def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> boo
     return False
 
 
-def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
-    """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.api_spec.behaviour(METADATA_MODE) != "merge":
-        return
-    metadata = declared.spec.metadata
-    for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
+def _report_refused(
+    planning: PlanContext,
+    declared: DesiredResource[PersonSpec],
+    row: PersonRow,
+    held: Mapping[str, Answer],
+    wanted: Mapping[str, Answer],
+) -> None:
+    """Report metadata that the service only merges, and so cannot remove, and answers that it clears in no form."""
+    merges, metadata = planning.api_spec.behaviour(METADATA_MODE) == "merge", declared.spec.metadata
+    for key in sorted(key for key, _ in row.metadata or () if merges and metadata.get(key, "") is None):
         planning.report(
             declared,
             "refusal/metadata-merged",
@@ -227,18 +223,8 @@ def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
             hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
             at=declared.places.at("metadata", key),
         )
-
-
-def _report_clearing(
-    planning: PlanContext,
-    declared: DesiredResource[PersonSpec],
-    held: Mapping[str, Answer],
-    wanted: Mapping[str, Answer],
-) -> None:
-    """Report answers that are to be cleared, and that the service clears in no form."""
-    if planning.policy.additive:
-        return
-    for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
+    cleared = [field for field, answer in wanted.items() if held.get(field) and not answer]
+    for field in sorted(cleared if not planning.policy.additive else ()):
         key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
         if planning.api_spec.behaviour(key) == NEVER_CLEARED:
             planning.report(
@@ -252,13 +238,13 @@ def _report_clearing(
 
 def _taken(before: Form, after: Form) -> frozenset[str]:
     """Return the keys whose change takes a right or all access from the person."""
-    lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
-    ends = {
+    is_taken = {
+        **{key: before.get(key) and not after[key] for key in RIGHTS},
         "archived": after.get("archived") and not before["archived"],
         # Access ends at that date, which may be past; a changed date may be earlier than the old one.
         ARCHIVE_DATE: after.get(ARCHIVE_DATE) not in (None, before.get(ARCHIVE_DATE)),
     }
-    return frozenset(lost.union(key for key, is_over in ends.items() if is_over))
+    return frozenset(key for key, taken in is_taken.items() if taken)
 
 
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
@@ -270,7 +256,7 @@ def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], 
         "applications": spec.applications,
         "metadata": dict(spec.metadata),
         "answers": dict(answers),
-        ARCHIVE_DATE: _shown(planning, spec.archive_date),
+        ARCHIVE_DATE: spec.archive_date and format_time(spec.archive_date, planning.policy.timezone),
     }
     return {"email": declared.address.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
 
@@ -285,13 +271,9 @@ def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: 
         "metadata": {key: held.get(key) for key in spec.metadata},
         "answers": dict(answers),
         "archived": row.archived,
-        ARCHIVE_DATE: _shown(planning, row.archives_at),
+        ARCHIVE_DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
     }
     return {"email": row.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
-
-
-def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
-    return None if moment is None else format_time(moment, planning.policy.timezone)
 
 
 def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
@@ -346,17 +328,15 @@ def report_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
         return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
-    lost = {match.row.id for match in (*sure, *losing) if match.row}
+    counted = {match.row.id for match in (*sure, *losing) if match.row}
     archived = {
         match.row.id
         for match in matched.matches
         if match.row and planning.chosen(match.address) and planned_flag(match.declared.spec, match.row, "archived")
     }
-    left = len(sure) + len({row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived)
-    if left >= least:
-        return
+    left = len(sure) + len({row.id for row in planning.snapshot.rows(AdminRow)} - counted - archived)
     why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
-    for match in losing:
+    for match in losing if left < least else ():
         planning.problem(
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -20,12 +21,12 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
+from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
+from lmsconf.model.names import did_you_mean_email, grouped, normalize_email
 
 
 class PeopleDirectory(Struct, frozen=True):
@@ -102,7 +103,7 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
 
 
 def check_managers(
-    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Iterable[str]
+    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Collection[str]
 ) -> None:
     """Report what the manager right has to do with declared managers, as far as the dialect knows it.
 
@@ -113,45 +114,39 @@ def check_managers(
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
     if rule == "anybody" and not may_lose:
         return
-    people, before = people_directory(planning), frozenset(live)
+    change = "Remove the person from `managers`, or change the entry under `users:`. The dialect key is {}."
     for person in sorted(managers):
+        report = partial(_person, planning, declared, "managers", person)
         match = planning.planned_people.get(person)
-        key = None if match is None else _key_without_right(match.declared.spec)
-        if rule == "anybody" or person in before or _can_manage(people, person, match):
-            if may_lose and match is not None and loses_manager_right(match.declared.spec, match.row):
+        spec = PersonSpec(declared_keys=frozenset()) if match is None else match.declared.spec
+        if rule == "anybody" or person in live or _can_manage(people_directory(planning), person, match):
+            if may_lose and match is not None and loses_manager_right(spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
-                _report_manager(planning, declared, person, why, MANAGED_GROUPS)
-        elif rule == "given" and key is not None:
-            why = f"is given the manager right along, and the entry rules it out with `{key}`"
-            _report_manager(planning, declared, person, why, WHO_CAN_MANAGE)
-        elif rule == "given":
-            given = "is given the manager right along, because the service gives it to managers"
-            _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
-        else:
-            why = "cannot be made manager, because the service requires the manager right"
-            _person(
-                planning,
-                declared,
-                "managers",
-                person,
+                report("refusal/changed-along", why, change.format(MANAGED_GROUPS))
+        elif rule != "given":
+            report(
                 "refusal/manager-right",
-                why,
+                "cannot be made manager, because the service requires the manager right",
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
                 f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-
-
-def _report_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
-    """Report a manager whose entry under `users:` contradicts that."""
-    hint = f"Remove the person from `managers`, or change the entry under `users:`. The dialect key is {key}."
-    _person(planning, declared, "managers", person, "refusal/changed-along", why, hint)
+        elif spec.flag("manager") is False or spec.archive_date:
+            key = "manager" if spec.flag("manager") is False else ARCHIVE_DATE
+            why = f"is given the manager right along, and the entry rules it out with `{key}`"
+            report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
+        else:
+            report(
+                "person/given-right",
+                "is given the manager right along, because the service gives it to managers",
+                None,
+                Severity.NOTE,
+            )
 
 
 def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, PersonRow] | None) -> bool:
     """Return whether somebody can manage after the plan."""
-    spec = None if match is None else match.declared.spec
-    if match is not None and spec is not None and any(spec.flag(right) is not None for right in RIGHTS):
-        return any(planned_flag(spec, match.row, right) for right in RIGHTS)
+    if match is not None and not match.declared.spec.declared_keys.isdisjoint(RIGHTS):
+        return any(planned_flag(match.declared.spec, match.row, right) for right in RIGHTS)
     row = people.by_email.get(person)
     # Without rights in the row, as in an old snapshot, nothing is reported.
     return person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
@@ -159,17 +154,21 @@ def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, P
 
 def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
-    listing = planning.snapshot.rows(PersonRow)
-    later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
     planning.planned_people = {one.address.name: one for one in planned}
+    rows = {one.address.name: one.row for one in matched.matches if one.row is not None}
+    for email, match in planning.planned_people.items():
+        if match.row is not None:
+            is_archived = planned_flag(match.declared.spec, match.row, "archived")
+            rows[email] = replace(match.row, email=email, archived=is_archived)
+    later = {row.id: row for row in rows.values()}
     to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
     hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
-    new = frozenset(match.address.name for match in matched.matches if match.row is None) - hidden
+    may_create = planning.policy.create_people
     directory = PeopleDirectory.of(
-        (later.get(row.id, row) for row in listing), new if planning.policy.create_people else frozenset()
+        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)),
+        frozenset(one.address.name for one in matched.matches if one.row is None and may_create) - hidden,
     )
-    rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     planning.people = replace(
         directory,
@@ -185,8 +184,7 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     The API specification does not say whether GET /users lists archived people (Users). A service that lists
     one does. While a run is verified, who is listed as archived may be so by this run alone.
     """
-    is_unlisted = match.row is None and planning.snapshot.of(USER).incomplete is None
-    if not is_unlisted or match.declared.spec.flag("archived") is None:
+    if match.row is not None or planning.snapshot.of(USER).incomplete or match.declared.spec.flag("archived") is None:
         return False
     return planning.policy.verifying or not lists_archived(planning)
 
@@ -194,18 +192,6 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
 def lists_archived(planning: PlanContext) -> bool:
     """Return whether the listing of people has somebody who is archived."""
     return any(row.archived and not row.unlisted for row in planning.snapshot.rows(PersonRow))
-
-
-def _key_without_right(spec: PersonSpec) -> str | None:
-    """Return the key of an entry that rules the manager right out."""
-    return "manager" if spec.flag("manager") is False else "custom_archive_date" if spec.archive_date else None
-
-
-def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: PersonRow) -> PersonRow:
-    """Return a live row with the e-mail, and archived or not, as after this plan."""
-    if not planning.chosen(match.address) or planning.policy.additive:
-        return row
-    return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
 
 
 def report_unknown_people(
@@ -216,29 +202,29 @@ def report_unknown_people(
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list, archived
     people left out. An e-mail that several active people share is an error, an archived person a warning.
     """
-    people = people_directory(planning)
+    people, report = people_directory(planning), partial(_person, planning, declared, key)
     named = listed.named_emails
     # Not the difference of both: that would go through all people for each list.
     unlisted = frozenset(one for one in named if one not in people.by_email) - people.new
     missing = sorted(unlisted - people.archived)
     for person in sorted(named.intersection(people.twice)):
-        _person(
-            planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
-        )
+        report(person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON)
     for person in sorted(named & people.archived):
-        hint = "Archived people cannot learn: remove the person, or unarchive the account."
-        _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
-    known = PeopleList(listed.include - unlisted, listed.exclude - unlisted, listed.whole)
-    if not missing:
-        return known
+        report(
+            person,
+            "person/archived",
+            "is archived",
+            "Archived people cannot learn: remove the person, or unarchive the account.",
+            Severity.WARNING,
+        )
     counted = len(named - people.archived)
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= counted
-    severity = Severity.WARNING if skip else Severity.ERROR
+    is_few = len(missing) * 10 <= counted
+    severity = Severity.WARNING if planning.policy.skip_unknown and is_few else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
-        near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
-        _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
-    if not skip and planning.policy.skip_unknown:
+        hint = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
+        report(person, "person/unknown", "is not a person of this workspace", hint, severity)
+    if planning.policy.skip_unknown and not is_few:
         planning.report(
             declared,
             "person/too-many-unknown",
@@ -246,7 +232,7 @@ def report_unknown_people(
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
         )
-    return known
+    return PeopleList(listed.include - unlisted, listed.exclude - unlisted, listed.whole)
 
 
 def _person(
@@ -276,68 +262,37 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
         )
 
 
-class PeopleSides(Struct):
-    """The two sides of a group or a smart group, to which its lists of people are added; see BeforeAfter."""
-
-    before: Form
-    after: Form
-    sizes: dict[str, int] = field(default_factory=dict)
-    archived: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def compared(self, row: object, keys: Iterable[str]) -> BeforeAfter:
-        """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
-        return BeforeAfter(
-            before=None if row is None else self.before,
-            after=self.after,
-            sizes=self.sizes,
-            archived=self.archived,
-            defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
-        )
-
-
-def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
-    """Return the sides of a declared group or smart group with its name alone."""
-    row, name = match.row, match.address.name
-    return PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": name})
-
-
 def compare_lists(
-    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
+    planning: PlanContext,
+    match: Match[Any, Any],
+    keys: Iterable[str],
+    before: Form,
+    after: Form,
+    sizes: dict[str, int],
 ) -> BeforeAfter | None:
-    """Return both sides with the declared lists of people; None, with a problem, if one was not read."""
-    for key, people in declared_lists(match.declared.spec):
-        if not compare_people_list(planning, match.declared, key, people, match.row, sides):
-            return None
-    return sides.compared(match.row, keys)
+    """Return both sides of a group with its declared lists of people; None, with a problem, if one was not read.
 
-
-def compare_people_list(
-    planning: PlanContext, declared: DesiredResource[Any], key: str, people: PeopleList, row: object, sides: PeopleSides
-) -> bool:
-    """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
-    sides.after[key] = wanted = report_unknown_people(planning, declared, key, people)
-    live = PeopleList(frozenset())
-    if row is not None:
-        ids: frozenset[RemoteId] | None = getattr(row, key)
-        if ids is None:
-            report_unread_list(planning, declared.address, key, declared.places.at(key))
-            return False
-        note_unlisted_ids(planning, declared, key, ids)
-        directory, left = people_directory(planning), planning.archived_ids & ids
-        sides.before[key] = live = directory.live_to_compare(ids, wanted)
-        sides.sizes[key] = count_for_share(planning, ids)
-        sides.archived[key] = directory.live_to_compare(left, wanted).include
-    if key == "managers":
-        check_managers(planning, declared, wanted.include, live.include)
-    return True
-
-
-def deleted_with_lists(planning: PlanContext, form: Form, lists: Mapping[str, frozenset[RemoteId]]) -> BeforeAfter:
-    """Return the state of a group or a smart group before it is deleted: its form, with lists of people."""
-    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
-    people = {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
-    sizes = {key: len(ids) - len(archived[key]) for key, ids in lists.items()}
-    return BeforeAfter(before={**form, **people}, after=None, sizes=sizes, archived=archived)
+    before, after, sizes: of its name and conditions. keys: those of which a new group leaves some to the service.
+    """
+    row, declared, directory = match.row, match.declared, people_directory(planning)
+    sides = BeforeAfter(before=before, after=after, sizes=sizes)
+    for key, people in declared_lists(declared.spec):
+        after[key] = wanted = report_unknown_people(planning, declared, key, people)
+        live = PeopleList(frozenset())
+        if row is not None:
+            ids: frozenset[RemoteId] | None = getattr(row, key)
+            if ids is None:
+                report_unread_list(planning, declared.address, key, declared.places.at(key))
+                return None
+            note_unlisted_ids(planning, declared, key, ids)
+            before[key] = live = directory.live_to_compare(ids, wanted)
+            sides.sizes[key] = count_for_share(planning, ids)
+            sides.archived[key] = directory.live_to_compare(planning.archived_ids & ids, wanted).include
+        if key == "managers":
+            check_managers(planning, declared, wanted.include, live.include)
+    if row is None:
+        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in keys if key not in after))
+    return sides
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:

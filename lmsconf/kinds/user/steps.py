@@ -12,20 +12,36 @@ from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
+from lmsconf.api.spec.value_encoding import (
+    ANSWERS,
+    OMITTED,
+    PickedChoice,
+    build_answers_body,
+    encode_answer,
+    sends_names,
+)
 from lmsconf.kinds.custom_field.compare import (
     answered_ref,
     named_ref,
     references_exist,
 )
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
+from lmsconf.kinds.custom_field.lost_answers import answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref, refs_in
-from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec, picked_choices
+from lmsconf.kinds.user.types import (
+    APPLICATIONS,
+    ARCHIVE_DATE,
+    RIGHTS,
+    TEXTS,
+    Answer,
+    PersonRow,
+    PersonSpec,
+    picked_choices,
+)
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
@@ -33,7 +49,6 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import format_request_time
 
-_SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
 """An answer as it is encoded."""
 
@@ -44,9 +59,14 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     whole = True
     for field, answer in declared.spec.answers.items():
         type, at = _type(planning, field), ("answers", field)
-        if wrong := _misfit(type, answer):
+        is_list = isinstance(answer, frozenset) and type == "TEXT"
+        if is_list or (isinstance(answer, frozenset) and type == "CHOICE" and len(answer) > 1):
             planning.report(
-                declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=declared.places.at(*at)
+                declared,
+                "user/answer",
+                f"{Address.of(CUSTOM_FIELD, field)} is a {type} field and takes "
+                f"{'a text, not a list' if is_list else 'one choice'}",
+                at=declared.places.at(*at),
             )
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
@@ -55,48 +75,33 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     return wanted if whole else None
 
 
-def _misfit(type: str, answer: Answer) -> str | None:
-    """Return why a field of that type cannot hold the answer, or None."""
-    if isinstance(answer, frozenset):
-        if type == "TEXT":
-            return "is a TEXT field and takes a text, not a list"
-        if type == "CHOICE" and len(answer) > 1:
-            return "is a CHOICE field and takes one choice"
-    return None
-
-
 def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
-    if type == _SEVERAL:
+    if type == "MULTI_SELECT":
         return picked_choices(answer)
     return next(iter(answer), None) if isinstance(answer, frozenset) else answer
 
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
     """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
-    ids = _field_ids(planning) if row.answers else {}
-    held = {_field_name(planning, ids, answer): answer for answer in row.answers or ()}
+    held = {name: answer for _, name, answer in _answers_by_field(planning, row)}
     return {field: _live(planning, field, held.get(field)) for field in wanted}
 
 
 def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer:
-    type = _type(planning, field)
+    type, scope = _type(planning, field), choices_registry_kind(field)
     if type == "TEXT":
-        return (answer.as_text or None) if answer else None
-    scope = choices_registry_kind(field)
-    return _shaped(
-        type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
-    )
+        return (answer and answer.as_text) or None
+    picked = answer.picked if answer else ()
+    return _shaped(type, frozenset(planning.registry.name(scope, one) or one for one in picked))
 
 
-def _field_name(planning: PlanContext, ids: Mapping[str, RemoteId], answer: AnswerRow) -> str:
-    """Return the name that the field of a live answer will have after the plan. ids: live field name → id."""
-    id = ids.get(answer.field)
-    return (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field
-
-
-def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
-    return {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
+def _answers_by_field(planning: PlanContext, row: PersonRow) -> Iterator[tuple[RemoteId | None, str, AnswerRow]]:
+    """Yield the live answers of a person, each with the id of its field and the name of that after the plan."""
+    ids = {normalize_name(field.name): field.id for field in planning.snapshot.rows(FieldRow)} if row.answers else {}
+    for answer in row.answers or ():
+        id = ids.get(answer.field)
+        yield id, (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field, answer
 
 
 def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
@@ -129,9 +134,9 @@ def answers_steps(
 
     Nobody leaves these smart groups for a moment, which can be many calls long.
     """
-    given, moves = choice_refs_in_answers(planning, after), planning.added_refs
+    given = choice_refs_in_answers(planning, after)
     cleared = (field for field in after if before.get(field) and not after[field])
-    late = {field: before[field] for field in cleared if given & moves.get(field, frozenset())}
+    late = {field: before[field] for field in cleared if given & planning.added_refs.get(field, frozenset())}
     if not late:
         return [_answers_step(planning, path, row, before, after)]
     between = {**after, **late}
@@ -150,39 +155,30 @@ def _answers_step(
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
-    behaviour = planning.api_spec.behaviour
+    behaviour, id_or_ref = planning.api_spec.behaviour, planning.registry.id_or_ref
     sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
-    if row is not None and behaviour(f"{ANSWERS}.omitted") == "clear":
+    if row is not None and behaviour(OMITTED) == "clear":
         sent.update(_kept(planning, row))
         changed |= {field: answer for field, answer in after.items() if answer}
-    for field, answer in changed.items():
-        id = planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field)))
-        sent[id] = field, _value(planning, field, answer)
+    fields = {field: Ref(Address.of(CUSTOM_FIELD, field)) for field in changed}
+    sent.update({id_or_ref(fields[field]): (field, _value(planning, field, changed[field])) for field in changed})
     body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
+    replaced = {ref.address for ref in new - old}
+    # Smart groups that start to ask for the answers wait for the call.
+    answered = {answered_ref(ref.address, ref.part) for ref in new if ref.address.name in fields}
     return Step(
         operation=ANSWERS,
         path=path,
         body=build_answers_body(behaviour, body),
-        makes=_answered(changed, new),
-        uses=_to_come(planning, changed) | _named(planning, sent.values()) | frozenset(refs_in(path)),
+        makes=frozenset(answered.union(answered_ref(ref.address) for ref in fields.values())),
+        uses=_named(planning, sent.values()).union(
+            refs_in(path, *map(id_or_ref, (*fields.values(), *choice_refs_in_answers(planning, changed))))
+        ),
         releases=(old - new) | _deleted_fields(planning, row),
-        follows=_answers_taken(old, new),
+        # Smart groups cease to ask first for answers that are taken away without another.
+        follows=frozenset(answered_ref(ref.address, ref.part) for ref in old - new if ref.address not in replaced),
     )
-
-
-def _answers_taken(old: frozenset[Ref], new: frozenset[Ref]) -> frozenset[Ref]:
-    """Return Refs to the answers that a call takes away without another: smart groups cease to ask for them first."""
-    changed = {ref.address for ref in new - old}
-    return frozenset(answered_ref(ref.address, ref.part) for ref in old - new if ref.address not in changed)
-
-
-def _answered(changed: Mapping[str, Answer], picked: frozenset[Ref]) -> frozenset[Ref]:
-    """Return Refs to the answers that a call sets: smart groups that start to ask for them wait for it."""
-    fields = {Address.of(CUSTOM_FIELD, field) for field in changed}
-    return frozenset(answered_ref(ref.address, ref.part) for ref in picked if ref.address in fields) | {
-        answered_ref(field) for field in fields
-    }
 
 
 def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
@@ -192,26 +188,18 @@ def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[R
     return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
 
 
-def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
-    """Return Refs to the fields and choices in the answers that this plan creates."""
-    fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
-    named = {*fields, *choice_refs_in_answers(planning, answers)}
-    return frozenset(ref for ref in named if isinstance(planning.registry.id_or_ref(ref), Ref))
-
-
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
     """Return Refs to the choices that a call names being renamed so, which the plan may do."""
-    behaviour = planning.api_spec.behaviour
     return frozenset(
         named_ref(Address.of(CUSTOM_FIELD, field), choice.name)
         for field, value in sent
-        if isinstance(value, list) and sends_names(behaviour, _type(planning, field))
+        if isinstance(value, list) and sends_names(planning.api_spec.behaviour, _type(planning, field))
         for choice in value
     )
 
 
 def _type(planning: PlanContext, field: str) -> str:
-    return planning.field_types.get(field, _SEVERAL)
+    return planning.field_types.get(field, "MULTI_SELECT")
 
 
 def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
@@ -229,23 +217,19 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[s
     deleted after the call.
     """
     out: dict[RemoteId | Ref, tuple[str, _Value]] = {}
-    lost = {subject for loss in planning.losses for subject in _lost_ids(loss)}
-    field_ids = _field_ids(planning)
-    for answer in row.answers or ():
-        id = field_ids.get(answer.field)
-        if id is not None:
-            name = _field_name(planning, field_ids, answer)
-            kept = [_choice(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
-            if value := answer.as_text if _type(planning, name) == "TEXT" else kept:
-                out[id] = name, value
+    lost = {
+        (loss.field.id, shown)
+        for loss in planning.losses
+        for choice in loss.field.choices
+        if loss.choices is not None and choice.id in loss.choices
+        for shown in (choice.id, choice.name)
+    }
+    for id, name, answer in _answers_by_field(planning, row):
+        kept = [_choice(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
+        value = answer.as_text if _type(planning, name) == "TEXT" else kept
+        if id is not None and value:
+            out[id] = name, value
     return out
-
-
-def _lost_ids(loss: FieldOrChoiceDeletion) -> Iterator[object]:
-    """Yield the field id with the id and the name of each deleted choice of a field that stays."""
-    for choice in loss.field.choices:
-        if loss.choices is not None and choice.id in loss.choices:
-            yield from ((loss.field.id, choice.id), (loss.field.id, choice.name))
 
 
 def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
@@ -258,6 +242,7 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
 
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
+_NO_ARCHIVE_DATE: Final = "(no archive date)"
 
 _PROFILE: Final = {
     "users.update-email": ("email",),
@@ -274,25 +259,24 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     An archive date is cleared before rights are granted, and set after they are revoked.
     """
     at, row = match.address, match.row
-    spec = match.declared.spec
     before, after = sides.before or {}, sides.after or {}
     path: Path = {"userId": Ref(at) if row is None else row.id}
-    steps = [_creation(planning, at, after)] if row is None else []
+    first = [] if row else [_creation(planning, at, after)]
     if before.get("archived") and not after["archived"]:
-        steps.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
-    ready = frozenset(ref for step in steps for ref in step.makes)
-    if row is not None:
-        steps.extend(_profile(planning, at, row, path, ready, before, after))
-    steps.extend(_metadata(planning, row, path, ready, before, after))
+        first.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
+    steps = [*_profile(planning, at, row, path, before, after)] if row else []
+    steps.extend(_metadata(planning, row, path, before, after))
     if _differs(before, after, "answers"):
         old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
-        steps.extend(replace(one, uses=one.uses | ready) for one in answers_steps(planning, at, path, row, old, new))
-    if _differs(before, after, "custom_archive_date") and spec.archive_date is None and row is not None:
-        steps.append(_archive_date(planning, path, None, ready, cleared=at))
-    steps.extend(_rights(at, path, ready, before, after))
-    steps.extend(_applications(planning, at, path, ready, before, after))
-    if _differs(before, after, "custom_archive_date") and spec.archive_date is not None:
-        steps.append(_archive_date(planning, path, spec.archive_date, ready | _revoked(at)))
+        steps.extend(answers_steps(planning, at, path, row, old, new))
+    date = match.declared.spec.archive_date
+    dated = []
+    if _differs(before, after, ARCHIVE_DATE) and (row is not None or date is not None):
+        dated = [_archive_date(planning, at, path, date)]
+    accesses = [*_rights(at, path, before, after), *_applications(planning, at, path, before, after)]
+    steps.extend([*dated, *accesses] if date is None else [*accesses, *dated])
+    ready = frozenset(ref for step in first for ref in step.makes)
+    steps = [*first, *(replace(step, uses=step.uses | ready) for step in steps)]
     if row is not None and after.get("archived") and not before["archived"]:
         made = frozenset(ref for step in steps for ref in step.makes)
         # The person may be an administrator, so new administrators are granted first.
@@ -306,51 +290,51 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
-    texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
     return Step(
         operation="users.create",
-        body=planning.api_spec.body_to_wire("users.create", email=at.name, **texts, sendWelcomeEmail=False),
+        body=planning.api_spec.body_to_wire(
+            "users.create",
+            email=at.name,
+            **{wire_name: after[key] for key, wire_name in TEXTS.items()},
+            sendWelcomeEmail=False,
+        ),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at),
     )
 
 
 def _profile(
-    planning: PlanContext, at: Address, row: PersonRow, path: Path, ready: frozenset[Ref], before: Form, after: Form
+    planning: PlanContext, at: Address, row: PersonRow, path: Path, before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield the changes of e-mail, names and language of an existing account."""
     for operation, keys in _PROFILE.items():
         values = {TEXTS.get(key, key): after[key] for key in keys if _differs(before, after, key)}
         if values:
-            is_renamed = "email" in values
             yield Step(
                 operation=operation,
                 path=path,
                 body=planning.api_spec.body_to_wire(operation, **values),
-                makes=freed_name_ref(USER, row) if is_renamed else frozenset(),
-                uses=ready | (free_name_ref(at) if is_renamed else frozenset()),
+                makes=freed_name_ref(USER, row) if "email" in values else frozenset(),
+                uses=free_name_ref(at) if "email" in values else frozenset(),
             )
 
 
-def _metadata(
-    planning: PlanContext, row: PersonRow | None, path: Path, ready: frozenset[Ref], before: Form, after: Form
-) -> Iterator[Step]:
+def _metadata(planning: PlanContext, row: PersonRow | None, path: Path, before: Form, after: Form) -> Iterator[Step]:
     """Yield one call with the live map and the declared keys: the service may replace the whole map."""
     if not _differs(before, after, "metadata"):
         return
-    declared = cast("Mapping[str, str | None]", after["metadata"])
     held = dict(row.metadata or ()) if row else {}
+    declared = cast("Mapping[str, str | None]", after["metadata"])
     whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
         yield Step(
             operation="users.update-metadata",
             path=path,
             body=planning.api_spec.body_to_wire("users.update-metadata", metadata=whole),
-            uses=ready,
         )
 
 
-def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:
+def _rights(at: Address, path: Path, before: Form, after: Form) -> Iterator[Step]:
     """Yield grants and revocations; adding the person to a list of managers waits for the grants."""
     for key in RIGHTS:
         if not _differs(before, after, key) or (key not in before and not after[key]):
@@ -361,14 +345,12 @@ def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after:
             operation=f"user-access.make-{key}",
             path={**path, "endow": str(is_granted).lower()},
             makes=granted_rights_ref(at.name) | everybody if is_granted else _revoked(at),
-            uses=ready | ({_cleared(at)} if is_granted else everybody),
+            uses=frozenset({Ref(at, _NO_ARCHIVE_DATE)}) if is_granted else everybody,
             revokes=not is_granted,
         )
 
 
-def _applications(
-    planning: PlanContext, at: Address, path: Path, ready: frozenset[Ref], before: Form, after: Form
-) -> Iterator[Step]:
+def _applications(planning: PlanContext, at: Address, path: Path, before: Form, after: Form) -> Iterator[Step]:
     """Yield one call per application to add or remove.
 
     The initial applications of a new account are not specified, so for it all additions and removals are sent.
@@ -382,31 +364,27 @@ def _applications(
         unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
     for action, applications in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
         for application in sorted(applications):
-            taken = action == "REMOVE"
             yield Step(
                 operation="user-access.set",
                 path={**path, "action": action},
                 body=planning.api_spec.body_to_wire("user-access.set", applicationId=application),
-                makes=_revoked(at) if taken else frozenset(),
-                uses=ready,
-                revokes=taken,
+                makes=_revoked(at) if action == "REMOVE" else frozenset(),
+                revokes=action == "REMOVE",
             )
 
 
-def _archive_date(
-    planning: PlanContext, path: Path, date: datetime | None, uses: frozenset[Ref], cleared: Address | None = None
-) -> Step:
-    operation = "users.set-custom-archived-date"
+def _archive_date(planning: PlanContext, at: Address, path: Path, date: datetime | None) -> Step:
+    """Return the call that sets the archive date, after revocations, or clears it, before grants of rights."""
     moment = None if date is None else format_request_time(date, "epoch-ms-number")
-    makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
-    body = planning.api_spec.body_to_wire(operation, date=moment)
-    # A date revokes access when it is reached; clearing it does not restore access already lost.
-    return Step(operation=operation, path=path, body=body, makes=makes, uses=uses, revokes=date is not None)
-
-
-def _cleared(at: Address) -> Ref:
-    """Return the Ref made by clearing the archive date; grants of rights depend on it."""
-    return Ref(at, "(no archive date)")
+    return Step(
+        operation="users.set-custom-archived-date",
+        path=path,
+        body=planning.api_spec.body_to_wire("users.set-custom-archived-date", date=moment),
+        makes=frozenset({Ref(at, _NO_ARCHIVE_DATE)} if date is None else ()),
+        uses=frozenset() if date is None else _revoked(at),
+        # A date revokes access when it is reached; clearing it does not restore access already lost.
+        revokes=date is not None,
+    )
 
 
 def _revoked(at: Address) -> frozenset[Ref]:

@@ -182,8 +182,7 @@ def loses_manager_right(spec: PersonSpec, row: PersonRow | None) -> bool:
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
     """Return a row with the declared attributes alone: both rights if one is declared."""
     kept = {*spec.declared_keys, *(() if spec.declared_keys.isdisjoint(RIGHTS) else RIGHTS)}
-    dropped: dict[str, Any] = {name: None for key, name in _ATTRIBUTES.items() if key not in kept}
-    return replace(row, **dropped)
+    return replace(row, **{name: None for key, name in _ATTRIBUTES.items() if key not in kept})
 
 
 def parse_person_row(data: Mapping[str, Json]) -> PersonRow:
@@ -206,15 +205,11 @@ def _applications(data: Mapping[str, Json]) -> frozenset[str]:
     return frozenset(map(str, held))
 
 
-def _archive_date(data: Mapping[str, Json]) -> int | None:
-    return int(require_text(data, "customArchiveDate")) if data.get("customArchiveDate") else None
-
-
 _PARSERS: Final[Mapping[str, Callable[[Mapping[str, Json]], object]]] = {
     **{key: partial(optional_text, key=name) for key, name in TEXTS.items()},
     "metadata": _metadata,
     "answers": parse_answers,
-    ARCHIVE_DATE: _archive_date,
+    ARCHIVE_DATE: lambda data: int(require_text(data, "customArchiveDate")) if data.get("customArchiveDate") else None,
     "applications": _applications,
 }
 """Key of an entry → how its value is parsed from a user of a response."""
@@ -241,13 +236,6 @@ def parse_rights(data: Mapping[str, Json]) -> dict[str, object]:
     return {key: bool(data.get(key)) for key in RIGHTS}
 
 
-_LOSSES: Final = {
-    "admin": "admin rights",
-    "manager": "manager rights",
-    "archived": "access",
-    "custom_archive_date": "access",
-}
-"""Keys of single values whose change revokes something from a person → what is revoked, for messages."""
 _HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
 """Keys of values by name → what is taken away, for messages."""
 
@@ -255,33 +243,19 @@ _HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
 def revoked_rights(change: Change) -> Iterator[str]:
     """Yield what an update revokes from a person, in words; a value that is replaced is taken away, too."""
     for one in change.fields:
-        ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
-        if ends or (one.path in ("admin", "manager") and one.before is True and one.after is not True):
-            yield _LOSSES[one.path]
+        if one.path in ("archived", ARCHIVE_DATE) and one.after:
+            yield "access"
+        if one.path in RIGHTS and one.before is True and one.after is not True:
+            yield f"{one.path} rights"
         key, _, name = one.path.partition(".")
         if name and key in _HELD and one.before not in (None, "", []) and not one.added and one.before != one.after:
             yield f"{_HELD[key]} {name}"
 
 
 def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
-    """Return the person of one manifest entry, and report contradictions in it."""
-    declared = desired_resource_by_name(USER, entry, _spec(entry), "email", normalize_email)
-    _report_contradictions(entry, declared.address, declared.spec)
-    return declared
-
-
-def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
-    """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
-    address = Address.of(USER, normalize_email(str(entry.body["email"])))
-    hint = "Declare the person under `users:` with `archived: true`."
-    entry.problem("user/never-deleted", f"{address}: people are never deleted", hint=hint, address=address)
-    return delete_entry(entry, address, None)
-
-
-def _spec(entry: ManifestEntry) -> PersonSpec:
-    """Parse what an entry declares; an invalid date is reported and becomes None."""
-    body = entry.body
-    return PersonSpec(
+    """Return the person of one manifest entry, and report contradictions in it; an invalid date becomes None."""
+    body, date = entry.body, entry.body.get(ARCHIVE_DATE)
+    spec = PersonSpec(
         declared_keys=frozenset(body.keys() & set(KEYS)),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in (*RIGHTS, "archived") if key in body},
@@ -291,19 +265,29 @@ def _spec(entry: ManifestEntry) -> PersonSpec:
             normalize_name(field): _answer(value)
             for field, value in cast("Mapping[str, Json]", body.get("answers", {})).items()
         },
-        archive_date=_moment(entry),
+        archive_date=None if date is None else parse_time(entry, date, (ARCHIVE_DATE,), end_of_day=False),
     )
+    declared = desired_resource_by_name(USER, entry, spec, "email", normalize_email)
+    _report_contradictions(entry, declared.address, spec)
+    return declared
+
+
+def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
+    """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
+    address = Address.of(USER, normalize_email(str(entry.body["email"])))
+    entry.problem(
+        "user/never-deleted",
+        f"{address}: people are never deleted",
+        hint="Declare the person under `users:` with `archived: true`.",
+        address=address,
+    )
+    return delete_entry(entry, address, None)
 
 
 def _answer(value: Json) -> Answer:
     if isinstance(value, list):
         return frozenset(parse_names(value))
     return None if value is None else normalize_name(str(value))
-
-
-def _moment(entry: ManifestEntry) -> datetime | None:
-    value = entry.body.get(ARCHIVE_DATE)
-    return None if value is None else parse_time(entry, value, (ARCHIVE_DATE,), end_of_day=False)
 
 
 def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> None:
@@ -327,10 +311,9 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
         )
     for right in RIGHTS:
         if spec.archive_date is not None and spec.flag(right):
-            who = "an admin" if right == "admin" else "a manager"
             entry.problem(
                 "user/archive-date",
-                f"{address}: {who} cannot have a custom archive date",
+                f"{address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
                 ARCHIVE_DATE,
                 hint=f"Set `{right}: false`, or remove the date.",
                 address=address,
