@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -31,10 +31,6 @@ from lmsconf.manifest.schema_check import (
 from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
-
-_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
-_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
 """The end of a problem's code, the end of its message, its hint, and its location."""
@@ -70,7 +66,7 @@ def problems_of(
 
     within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
-    for code, message, hint, where in _WORDINGS[finding.keyword](finding, places):
+    for code, message, hint, where in WORDINGS[finding.keyword](finding, places):
         yield Problem(
             code=f"{area}/{code}",
             message=f"{within}: {message}" if within else message,
@@ -86,10 +82,6 @@ def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
     for key, value in cast("dict[str, Json]", finding.value).items():
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
             yield _unknown_key(key, value, known, finding, places)
-
-
-def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    yield _mistyped(finding, [finding.schema], places)
 
 
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -109,7 +101,7 @@ def _lowercased(sentence: str) -> str:
 def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
-        yield from _wrong_type(finding, places)
+        yield _mistyped(finding, [finding.schema], places)
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
@@ -220,7 +212,7 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
     if "@" not in str(finding.schema["pattern"]):
         return None
-    emails = _EMAIL.findall(shorten(str(finding.value)))
+    emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
@@ -233,7 +225,7 @@ def _unknown_key(
     hint: str | None = None,
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
-    hint = hint or suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
+    hint = hint or suggestions.suggest_known_key(key, known) or f"Known here: {', '.join(known)}."
     return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
 
 
@@ -267,7 +259,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     """Return the hint for a number, boolean or null where free text is accepted."""
     free = next((branch for branch in branches if is_free_text(branch)), None)
-    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
+    if free is None or types_of_branches(branches) & {"boolean", "integer", "number"}:
         return None
     if "pattern" in free:
         return suggestions.suggest_date(free, word) or str(free["description"])
@@ -366,20 +358,19 @@ def _sort(value: Json) -> str:
 
 def _accepted(branches: list[Schema]) -> list[str]:
     """Describe what is accepted: the values of an enum, the types otherwise."""
-    return list(dict.fromkeys(word for branch in branches for word in _accepted_by(branch)))
+    words: list[str] = []
+    for branch in branches:
+        types = types_of_schema(branch)
+        named = [name for name in TYPE_NAMES if name in types - {"null"}]
+        words += (
+            map(str, cast("list[Json]", branch["enum"])) if "enum" in branch else map(TYPE_NAMES.__getitem__, named)
+        )
+    return list(dict.fromkeys(words))
 
 
-def _accepted_by(branch: Schema) -> Iterable[str]:
-    types = types_of_schema(branch) - {"null"}
-    if "enum" in branch:
-        return map(str, cast("list[Json]", branch["enum"]))
-    types -= {"number"} if "integer" in types else set()
-    return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types)
-
-
-_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
+WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
     "additionalProperties": _unknown,
-    "type": _wrong_type,
+    "type": lambda finding, places: iter([_mistyped(finding, [finding.schema], places)]),
     "union": _union,
     "required": _missing,
     "enum": _choice,
@@ -391,14 +382,10 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_D
     "propertyNames": _no_key,
     **dict.fromkeys(_LIMITS, _limit),
 }
-WORDED: Final = frozenset(_WORDINGS)
-"""The keywords that a schema may reject a value by; each has a message."""
+"""Keyword that a schema may reject a value by → its messages."""
 
 
 _AN_EMAIL: Final = "Write the person's e-mail."
-
-_MOST_HINTS: Final = 20
-"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
 
 
 class PeopleNames(Struct, dict=True):
@@ -412,7 +399,8 @@ class PeopleNames(Struct, dict=True):
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
-        if text not in self._hints and len(self._hints) < _MOST_HINTS:
+        # Looking for what each of thousands of texts means would take minutes.
+        if text not in self._hints and len(self._hints) < 20:
             self._hints[text] = self._hint(text)
         return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
 
