@@ -200,14 +200,17 @@ class _Loading(Struct):
         """
         reporter = Reporter(self.problems)
         variables = Variables(self.known, reporter)
-        expander = EntryExpander(self.files, set_validators(), reporter, self.undeclared)
-        expander.collect_sets(layers, variables)
+        tables = TableFiles(self.files, self.problems)
+        expander = EntryExpander(set_validators(), tables, reporter, self.undeclared)
         self._all_documents = [*chain.from_iterable(layers)]
         for layer, documents in enumerate(layers):
-            self._add_layer(layer, self._layer_entries(documents, variables, expander.tables))
+            for document in documents:
+                expander.collect_sets(document, layer, variables)
+        for layer, documents in enumerate(layers):
+            self._add_layer(layer, self._layer_entries(documents, variables, tables))
         for entry in self._sound:
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
-                expander.conditions.add_field(cast(Map, entry.body))
+                expander.add_field(cast(Map, entry.body))
         for entry in self._sound:
             if self._is_enough():
                 return
@@ -215,7 +218,7 @@ class _Loading(Struct):
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
-            self.problems += expander.unused_set_notes()
+            expander.note_unused_sets()
 
     def _add_layer(self, layer: int, entries: Iterable[Entry]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
