@@ -184,7 +184,7 @@ class Variables(Struct):
         wanted = self._wanted(item, source, at, section.name, plain)
         if wanted is None:
             return
-        count, where = math.prod(map(len, wanted.values())), source.where(cast(Mark, item.mark(FOR_EACH, 0)))
+        count, where = math.prod(map(len, wanted.values())), item.source.where(cast(Mark, item.mark(FOR_EACH, 0)))
         self.limit.copies -= count
         if self.limit.copies < 0:
             message = f"for_each: with this entry, the project has more than {COPIES:,} entries"

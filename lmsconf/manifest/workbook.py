@@ -32,7 +32,7 @@ from lmsconf.manifest.csv_tables import (
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 if TYPE_CHECKING:
-    from python_calamine import CalamineSheet, CalamineWorkbook
+    from python_calamine import CalamineWorkbook
 
 MEMBERS: Final = 5_000
 """Maximum number of parts of a workbook."""
@@ -66,7 +66,12 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
             positions = WorkbookPositions(path, found.name)
-            return _table(positions, _values(found, positions), found.merged_cell_ranges or ())
+            row, column = found.end or (0, 0)
+            if (row + 1) * (column + 1) > CELLS:
+                size = f"down to row {row + 1:,} and in {column + 1:,} columns"
+                message = f"this sheet has values {size}, and at most {CELLS:,} cells are read"
+                raise _refused(path, message, _SMALLER, found.name)
+            return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
     except BaseException as error:
@@ -168,18 +173,6 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
     raise problem_found("table/sheet", f'{shorten(path)} has no sheet "{shorten(wanted)}"', hint, where)
 
 
-def _values(sheet: CalamineSheet, positions: WorkbookPositions) -> list[list[_CellValue]]:
-    """Return the values of a sheet from cell A1 on. Raises ProblemsFound if they are too many."""
-    row, column = sheet.end or (0, 0)
-    if (row + 1) * (column + 1) > CELLS:
-        message = (
-            f"this sheet has values down to row {row + 1:,} and in {column + 1:,} columns, "
-            f"and at most {CELLS:,} cells are read"
-        )
-        raise _refused(positions.path, message, _SMALLER, positions.sheet)
-    return [*sheet.to_python(skip_empty_area=False)]
-
-
 def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
     rows: list[TableRow] = []
     for line, cells in enumerate(values, start=1):
@@ -215,14 +208,10 @@ def _text(value: _CellValue) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, datetime.datetime):
-        return _rounded(value).isoformat()
+        # A workbook holds a time as a fraction of a day.
+        is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
+        return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
     return value.isoformat(timespec="seconds") if isinstance(value, datetime.time) else str(value)
-
-
-def _rounded(moment: datetime.datetime) -> datetime.datetime:
-    """Return a time to the nearest second: a workbook holds it as a fraction of a day."""
-    is_late = moment.microsecond >= 500_000 and moment.year < datetime.MAXYEAR
-    return moment.replace(microsecond=0) + datetime.timedelta(seconds=is_late)
 
 
 def _refused(path: str, message: str, hint: str, sheet: str = "") -> ProblemsFound:

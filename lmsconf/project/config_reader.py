@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, require_columns
+from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns
 from lmsconf.manifest.entries_from_tables import FILE as TABLE
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
@@ -274,7 +274,7 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
     if not rows and not problems:
-        where, hint = table.sheet.row(table.header), "Add a row, or remove `file:`."
+        where, hint = table.sheet.where(table.header, 0), "Add a row, or remove `file:`."
         problems.append(_problem(_CODE, "this table has no workspace", where, hint=hint))
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
     return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
@@ -298,9 +298,8 @@ def _columns(table: Table) -> dict[str, int]:
                 did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
                 where,
             )
-    columns = known_columns(table, _COLUMNS, _CODE)
-    require_columns(table, columns, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}.")
-    return columns
+    hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
+    return known_columns(table, _COLUMNS, _COLUMNS[:2], _CODE, hint)
 
 
 def _rows(
@@ -317,7 +316,7 @@ def _rows(
             _problem(
                 _CODE,
                 f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
-                table.sheet.row(table.header),
+                table.sheet.where(table.header, 0),
                 hint="Split the project.",
             )
         )
