@@ -23,7 +23,7 @@ from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
-from lmsconf.manifest.file_set import MANIFESTS, ManifestFileReader
+from lmsconf.manifest.file_set import MANIFESTS, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
@@ -199,7 +199,7 @@ def _digest_of_read(root: Path, names: tuple[str, ...]) -> str | None:
             reader.read_table(root / name)
     except ProblemsFound:
         return None
-    return reader.content_digest
+    return files_digest(reader.digests)
 
 
 def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:

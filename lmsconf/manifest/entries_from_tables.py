@@ -33,7 +33,6 @@ from lmsconf.manifest.csv_tables import (
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
-    ALLOW_EMPTY,
     EntrySourceMap,
     KeyPath,
     Map,
@@ -44,10 +43,6 @@ from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
-
-FILE: Final = "file"
-SHEET: Final = "sheet"
-
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 MOST_PEOPLE: Final = 2_000_000
@@ -69,14 +64,14 @@ class TableFiles(Struct):
 
         Raises ProblemsFound if the file is missing, outside the project or unreadable.
         """
-        name, where = str(reference[FILE]), places.at(*path, FILE)
+        name, where = str(reference["file"]), places.at(*path, "file")
         target = (self.files.root / where.file).parent / name
         is_outside = Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target)
         if is_outside or not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             raise _no_table(name, self.files.relative_path(target), target, is_outside, where)
-        key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
+        key = Path(os.path.realpath(target)), (str(reference["sheet"]) if "sheet" in reference else None)
         if key not in self._tables:
-            self._tables[key] = self._read(target, *key, places.at(*path, SHEET))
+            self._tables[key] = self._read(target, *key, places.at(*path, "sheet"))
         table = self._tables[key]
         if table is None:
             raise ProblemsFound([])
@@ -232,7 +227,7 @@ def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
 
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""
-_OWN_KEYS: Final = frozenset([FILE, SHEET, "where", ALLOW_EMPTY])
+_OWN_KEYS: Final = frozenset(["file", "sheet", "where", "allow_empty"])
 """The keys that choose rows; each other key applies to all rows."""
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -252,15 +247,15 @@ class SheetEntries:
             table = self._tables.table(reference, (), places)
             columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
-            if not rows and reference.get(ALLOW_EMPTY) is not True:
+            if not rows and reference.get("allow_empty") is not True:
                 selected = selection_text(reference) or " below the header"
-                message = f"there is no row{selected}, so {places.at(FILE)} would declare nothing"
+                message = f"there is no row{selected}, so {places.at('file')} would declare nothing"
                 header = table.sheet.where(table.header, 0)
                 raise problem_found("sheet/nothing", message, "Set `allow_empty: true` to allow this.", header)
             if len(rows) > MOST_ROWS:
                 message = f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries"
                 hint = "Assign to groups instead of to single people, or split the project into several."
-                raise problem_found("sheet/too-many", message, hint, places.at(FILE))
+                raise problem_found("sheet/too-many", message, hint, places.at("file"))
         except ProblemsFound as wrong:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))

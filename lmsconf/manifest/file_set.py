@@ -26,13 +26,13 @@ MANIFEST_ENDINGS: Final = (".yaml", ".yml")
 
 
 class ManifestFileReader:
-    """Read the files of one project, by path relative to its root, and record the sha256 of each."""
+    """Read the files of one project. digests: path relative to its root → sha256 of each that was read."""
 
     def __init__(self, root: Path, unsaved_contents: Mapping[str, bytes] | None = None) -> None:
         """unsaved_contents: path relative to the root → content to use instead of what is on disk."""
         self.root = root
         self._unsaved_contents = unsaved_contents or {}
-        self._digests: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
         self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
 
     def relative_path(self, path: Path) -> str:
@@ -59,14 +59,13 @@ class ManifestFileReader:
 
     def _content(self, path: Path, limit: int, together: int) -> bytes:
         name = self.relative_path(path)
-        data = (
-            self._unsaved_contents[name] if name in self._unsaved_contents else self._bytes(path, name, limit, together)
-        )
-        if len(self._digests) >= FILES_LIMIT:
+        unsaved = self._unsaved_contents.get(name)
+        data = self._bytes(path, name, limit, together) if unsaved is None else unsaved
+        if len(self.digests) >= FILES_LIMIT:
             raise problem_found(
                 "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
             )
-        self._digests[name] = hashlib.sha256(data).hexdigest()
+        self.digests[name] = hashlib.sha256(data).hexdigest()
         return data
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
@@ -98,16 +97,6 @@ class ManifestFileReader:
         """Whether the path, with all symbolic links resolved, is inside the project."""
         # Unlike Path.resolve, realpath does not raise for circular symbolic links.
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
-
-    @property
-    def read_paths(self) -> tuple[str, ...]:
-        """Paths of all files that were read, sorted."""
-        return tuple(sorted(self._digests))
-
-    @property
-    def content_digest(self) -> str:
-        """sha256 over path and content of all files that were read, independent of read order."""
-        return files_digest(self._digests)
 
 
 def files_digest(digests: Mapping[str, str]) -> str:
@@ -161,25 +150,17 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
     Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
     unsafe: resources that are owned and not declared are deleted.
     """
+    where = SourceLocation(files.relative_path(folder))
+    hint = "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
     if not folder.is_dir():
         message = "is not a folder" if folder.exists() else "there is no such folder"
-        raise problem_found(
-            "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
-        )
+        raise problem_found("manifest/no-folder", message, hint, where)
     if not files.is_inside_project(folder):
-        message = "is outside the project"
-        raise problem_found(
-            "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
-        )
+        raise problem_found("manifest/outside", "is outside the project", hint, where)
     # The project file may be in the manifest folder, but is not a manifest.
     return sorted(
         (path for path in _below(folder) if files.relative_path(path) != PROJECT_FILE), key=files.relative_path
     )
-
-
-_NAMED: Final = (
-    "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
-)
 
 
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
@@ -201,12 +182,10 @@ def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
         raise problem_found("manifest/linked-folder", message, hint=hint, source=where)
     try:
         os.scandir(path).close()
+        reason = "it changed while it was read"
     except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise problem_found("manifest/unreadable", message, source=where) from error
-    raise problem_found(
-        "manifest/unreadable", "cannot be read: it changed while it was read", hint="Try again.", source=where
-    )
+        reason = str(error.strerror or error)
+    raise problem_found("manifest/unreadable", f"cannot be read: {reason}", hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -20,15 +20,14 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.assignment.parse import item_addresses, parse_test
 from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
-from lmsconf.manifest.entries_from_tables import FILE, TableFiles
-from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
+from lmsconf.manifest.entries_from_tables import TableFiles
+from lmsconf.manifest.file_set import ManifestFileReader, files_digest, find_manifests, read_manifest
 from lmsconf.manifest.named_sets import EntryExpander
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
     UndeclaredNames,
     find_conflicts,
-    no_manifest_problem,
     nothing_declared_problem,
     sort_and_limit,
     unknown_workspace_problems,
@@ -38,7 +37,6 @@ from lmsconf.manifest.schema_check import (
     ABSENT,
     SchemaFinding,
     Section,
-    entry_from_short_form,
     entry_lists,
     has_sections,
     new_findings,
@@ -52,6 +50,7 @@ from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.support.strict_json import map_texts
 
 if TYPE_CHECKING:
     from lmsconf.manifest.schema_messages import PeopleNames
@@ -132,8 +131,8 @@ def load_folder(
         absent=tuple(loading.absent),
         tests=tuple(loading.tests),
         problems=tuple(sort_and_limit(dict.fromkeys(loading.problems))),
-        files=loading.files.read_paths,
-        digest=loading.files.content_digest,
+        files=tuple(sorted(reader.digests)),
+        digest=files_digest(reader.digests),
     )
 
 
@@ -261,11 +260,7 @@ class _Loading(Struct):
             self.undeclared.everything |= bool(reading.problems)
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
-            self.problems.append(
-                nothing_declared_problem(names, documents)
-                if names
-                else no_manifest_problem(self.files.relative_path(folder))
-            )
+            self.problems.append(nothing_declared_problem(self.files.relative_path(folder), names, documents))
         return documents
 
     def _entries(self, section: Section, items: Seq, variables: Variables, tables: TableFiles) -> Iterator[Entry]:
@@ -275,7 +270,7 @@ class _Loading(Struct):
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
             for entry in map(self._merged, variables.expand_entry(section, item, items.source, at)):
-                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
+                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and "file" in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
                 if findings or not entry.is_complete:
@@ -287,7 +282,8 @@ class _Loading(Struct):
                 elif isinstance(entry.body, Map):
                     yield entry
                 else:
-                    yield entry.of(entry_from_short_form(section.kind.name_key, entry.body, items, at))
+                    # A plain text stands for an entry with this name.
+                    yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
 
     def _merged(self, entry: Entry) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
@@ -323,7 +319,7 @@ class _Loading(Struct):
         section, body = entry.section, cast(Map, entry.body)
         resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
-        plain = cast(Map, plain_texts(body))
+        plain = map_texts(body, str, keys=True)
         parsed = ManifestEntry(body=plain, places=entry.places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
             self.tests.extend(filter(None, [parse_test(parsed)]))

@@ -14,17 +14,8 @@ from msgspec import Struct, field
 
 from lmsconf.errors import ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
-from lmsconf.manifest.entries_from_tables import FILE, KeyMatch, TableFiles, matching_keys
+from lmsconf.manifest.entries_from_tables import KeyMatch, TableFiles, matching_keys
 from lmsconf.manifest.nodes import (
-    ALLOW_EMPTY,
-    CHOICES,
-    CONDITION_SETS,
-    CONDITIONS,
-    EXCEPT,
-    PEOPLE_SETS,
-    SET,
-    USE,
-    WINDOWS,
     CombinedSource,
     EntrySourceMap,
     KeyPath,
@@ -42,14 +33,11 @@ from lmsconf.model.names import did_you_mean, known_names, list_names, normalize
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
 _NOUNS: Final = {
-    PEOPLE_SETS: ("people set", "set"),
-    CONDITION_SETS: ("condition set", "set"),
-    WINDOWS: ("window", "window"),
+    "people_sets": ("people set", "set"),
+    "condition_sets": ("condition set", "set"),
+    "windows": ("window", "window"),
 }
 """Section → what messages call one of its sets, and what the codes of problems do."""
-
-
-WINDOW: Final = "window"
 
 
 class NamedSet(Struct):
@@ -66,7 +54,7 @@ class NamedSet(Struct):
 
 _PEOPLE: Final = tuple((key, *part) for key in LISTS for part in ((), ("include",), ("exclude",)))
 """The paths of all lists of people in an entry, which may name sets and files."""
-_WINDOWS: Final = ((WINDOW,), ("assign_to", ANY, WINDOW))
+_WINDOWS: Final = (("window",), ("assign_to", ANY, "window"))
 """The paths of all references to windows."""
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
@@ -109,7 +97,7 @@ class EntryExpander(Struct):
 
     def add_field(self, body: Map) -> None:
         """Add the choices of one field declaration."""
-        choices = body.get(CHOICES)
+        choices = body.get("choices")
         names = (item["name"] if isinstance(item, dict) else item for item in cast("list[Json]", choices or ()))
         listed = tuple(normalize_name(str(name)) for name in names) if isinstance(choices, list) else None
         self._choices[normalize_name(str(body["name"]))].add(listed)
@@ -151,7 +139,7 @@ class EntryExpander(Struct):
 
     def _people_at(self, value: Json, places: EntrySourceMap, path: KeyPath) -> Json:
         """Return a list of people without references; as it is after refusing one that is unknown, invalid or empty."""
-        if isinstance(value, Map) and (SET in value or FILE in value):
+        if isinstance(value, Map) and ("set" in value or "file" in value):
             people = self._referenced(value, places, path)
             return value if people is None else people
         if isinstance(value, Seq) and Map in {*map(type, value)}:
@@ -176,10 +164,10 @@ class EntryExpander(Struct):
 
         An empty set is an error without `allow_empty` at the reference or its file.
         """
-        if SET not in reference:
+        if "set" not in reference:
             return self._from_file(reference, places, path)
-        name, where = normalize_name(str(reference[SET])), places.at(*path, SET)
-        people_set = self._find(PEOPLE_SETS, name, where)
+        name, where = normalize_name(str(reference["set"])), places.at(*path, "set")
+        people_set = self._find("people_sets", name, where)
         if people_set is None:
             return None
         value = people_set.value
@@ -187,7 +175,7 @@ class EntryExpander(Struct):
             self._people[name] = value if isinstance(value, Seq) else self._from_file(value, people_set, ())
         people = self._people[name]
         self.reporter.refused += people is None
-        if people == [] and reference.get(ALLOW_EMPTY) is not True and not isinstance(value, Map):
+        if people == [] and reference.get("allow_empty") is not True and not isinstance(value, Map):
             message = f"the people set {quote_name(name)} names nobody"
             hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
             self.reporter.refuse("people/nobody", message, where, hint)
@@ -206,31 +194,31 @@ class EntryExpander(Struct):
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        times = properties(self.shapes[WINDOWS].schema)
-        if WINDOW not in node:  # an alias has brought it in twice
+        times = properties(self.shapes["windows"].schema)
+        if "window" not in node:  # an alias has brought it in twice
             return
         own = next((key for key in times if key in node), None)
         if own is not None:
-            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path[:-1], own)
+            message, where = f"window and {own} exclude each other", places.key(*path[:-1], own)
             self.reporter.refuse("manifest/together", message, where, "Keep one of them.")
-        elif (window := self._find(WINDOWS, str(node[WINDOW]), places.at(*path))) is not None:
+        elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
             _put_times(node, window, [*times], path, places)
 
     def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""
-        own = cast("list[Map]", body.get(CONDITIONS, []))
-        if USE not in body and not any(EXCEPT in condition for condition in own):
+        own = cast("list[Map]", body.get("conditions", []))
+        if "use" not in body and not any("except" in condition for condition in own):
             return body
-        expanded = self._written_out(own, places, CONDITIONS)
-        uses = body.get(USE, [])
+        expanded = self._written_out(own, places, "conditions")
+        uses = body.get("use", [])
         for number, name in enumerate(uses if isinstance(uses, list) else [uses]):
-            if (found := self._find(CONDITION_SETS, str(name), places.at(USE, number))) is not None:
+            if (found := self._find("condition_sets", str(name), places.at("use", number))) is not None:
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
                 more = self._written_out(cast("list[Map]", found.value), found)
                 expanded += [one for one in more if _sense(one[0]) not in known]
-        plain = body.without(USE) if CONDITIONS in body else _renamed(body, USE, CONDITIONS)
-        plain[CONDITIONS] = combine_items(expanded)
+        plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
+        plain["conditions"] = combine_items(expanded)
         return plain
 
     def _written_out(
@@ -244,15 +232,15 @@ class EntryExpander(Struct):
 
     def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with `except` replaced by `choices`."""
-        if EXCEPT not in condition:
+        if "except" not in condition:
             return condition
         name = str(condition["field"])
         known = self._choices_of_field(name)
-        if CHOICES in condition:
+        if "choices" in condition:
             message = "choices and except exclude each other"
-            self.reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
+            self.reporter.refuse("manifest/together", message, places.key(*path, "except"), "Keep one of them.")
         elif isinstance(known, tuple):
-            return self._but(condition, known, places, (*path, EXCEPT))
+            return self._but(condition, known, places, (*path, "except"))
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
@@ -274,7 +262,7 @@ class EntryExpander(Struct):
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with all choices except those it lists."""
         name, where = quote_name(str(condition["field"])), places.at(*path)
-        excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
+        excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition["except"])]
         for number, item in enumerate(excluded):
             if item not in known:
                 hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
@@ -284,8 +272,8 @@ class EntryExpander(Struct):
         if not left:
             message = f"except: no choice of the field {name} is left"
             self.reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
-        plain = _renamed(condition, EXCEPT, CHOICES)
-        plain[CHOICES] = combine_items((one, where) for one in left)
+        plain = _renamed(condition, "except", "choices")
+        plain["choices"] = combine_items((one, where) for one in left)
         return plain
 
 
@@ -303,14 +291,14 @@ def _put_times(node: Map, defined: EntrySourceMap, times: Sequence[str], path: K
         put += [(key, None, where, where) for key in times if key not in window]
     pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
     for key, value in node.items():
-        pairs += put if key == WINDOW else [(key, value, places.key(*above, key), places.at(*above, key))]
+        pairs += put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))]
     source = CombinedSource([place for _, _, *both in pairs for place in both])
     node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
 
 
 def _sense(condition: Mapping[str, Json]) -> str:
     """Return a comparison key of a condition, independent of the order of its choices."""
-    choices = sorted({normalize_name(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
+    choices = sorted({normalize_name(str(item)) for item in cast("list[Json]", condition.get("choices", []))})
     return repr((normalize_name(str(condition["field"])), choices, condition.get("system_condition")))
 
 

@@ -20,16 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.support.strict_json import map_texts
 
-PEOPLE_SETS: Final = "people_sets"
-CONDITION_SETS: Final = "condition_sets"
-WINDOWS: Final = "windows"
-SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
-SET: Final = "set"
-ALLOW_EMPTY: Final = "allow_empty"
-USE: Final = "use"
-EXCEPT: Final = "except"
-CONDITIONS: Final = "conditions"
-CHOICES: Final = "choices"
+SET_SECTIONS: Final = ("condition_sets", "people_sets", "windows")
 FOR_EACH: Final = "for_each"
 
 
@@ -296,14 +287,3 @@ def _text_trails(node: Map | Seq) -> dict[str, KeyPath]:
     for text, trail in [*trails.items()]:
         trails.setdefault(casefold_name(text), trail)
     return trails
-
-
-def plain_texts(node: Json) -> Json:
-    """Return a value with plain texts in place of every EscapedText, at the same positions."""
-    if isinstance(node, str):
-        return str(node)
-    if not isinstance(node, Map | Seq) or not node.source.escapes:
-        return node
-    if isinstance(node, Map):
-        return node.changed({str(key): plain_texts(item) for key, item in node.items()})
-    return Seq(node.source, map(plain_texts, node), node.marks)

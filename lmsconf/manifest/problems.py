@@ -193,22 +193,16 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
                 )
 
 
-def no_manifest_problem(folder: str) -> Problem:
-    return Problem(
-        code="manifest/nothing",
-        message="there is no manifest here",
-        hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
-        source=SourceLocation(folder),
-    )
-
-
-def nothing_declared_problem(files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
-    """Return the problem of manifests that declare nothing."""
-    nonempty = {document.source.path for document in documents}
+def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
+    """Return the problem of a folder without manifests, or of manifests that declare nothing."""
+    if not files:
+        hint = "Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped."
+        source = SourceLocation(folder)
+        return Problem(code="manifest/nothing", message="there is no manifest here", hint=hint, source=source)
+    is_single = len(files) == 1
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
-    verb, is_single = "is" if len(files) == 1 else "are", len(files) == 1
-    why = f"{verb} empty, or only comments"
-    if nonempty:
+    why = f"{'is' if is_single else 'are'} empty, or only comments"
+    if documents:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
     sections = ", ".join(kind.section for kind in KINDS.values())
     return Problem(

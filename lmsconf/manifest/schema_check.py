@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -155,17 +156,11 @@ class SchemaValidator:
 
     def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
-        return [] if self.name and self._passes(value) else self._judged(value)
-
-    def _passes(self, value: Json) -> bool:
-        try:
-            schema_code.validate({self.name: value}, FORMATS)
-        except schema_code.Invalid:
-            return False
-        return True
-
-    def _judged(self, value: Json) -> list[SchemaFinding]:
-        from jsonschema import Draft202012Validator, FormatChecker
+        if self.name:
+            with suppress(schema_code.Invalid):
+                schema_code.validate({self.name: value}, FORMATS)
+                return []
+        from jsonschema import Draft202012Validator, FormatChecker  # only for a problem
 
         formats = FormatChecker(())
         for name, fits in FORMATS.items():
@@ -266,7 +261,6 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 
 ABSENT: Final = "absent"
-TESTS: Final = "tests"
 _FILE: Final = "manifest.schema.json"
 _VARIABLE: Final = {"$ref": "#/$defs/variable"}
 
@@ -391,8 +385,8 @@ def _sections() -> Iterator[Section]:
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
         yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
-    tests, _ = _entry_forms(property_schema(whole, TESTS))
-    yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests, TESTS), is_test=True)
+    tests, _ = _entry_forms(property_schema(whole, "tests"))
+    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"), is_test=True)
 
 
 @cache
@@ -422,8 +416,3 @@ def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
             yield (key,), items
         elif key == ABSENT and isinstance(items, Map):
             yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
-
-
-def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
-    """Return the mapping that a plain string abbreviates."""
-    return Map(items.source, {key: name}, [at, at])

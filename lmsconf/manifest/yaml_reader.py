@@ -55,32 +55,8 @@ def _too_deep(location: SourceLocation) -> ProblemsFound:
     return problem_found("yaml/too-deep", message, source=location)
 
 
-def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
-    """Report the first forbidden character of each line, and return whether there is any."""
-    if not FORBIDDEN.search(source.text):
-        return False
-    for number, line in enumerate(source.text.split("\n"), start=1):
-        if forbidden := FORBIDDEN.search(line):
-            char = forbidden[0]
-            kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-            message = f"the {kind} U+{ord(char):04X} is not allowed here"
-            where = source.where(pack_mark(number, forbidden.start() + 1))
-            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
-    return True
-
-
-def add_problem(reading: YamlReadResult, problem: Problem) -> None:
-    """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
-    reading.problems.append(problem)
-    if len(reading.problems) == ENOUGH:
-        message = f"this file has {ENOUGH} problems and more; the rest was not read"
-        raise problem_found("yaml/too-many-problems", message, source=problem.source)
-
-
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """PyYAML's parser: that of libyaml, or the same events, twenty times slower, where it is not installed."""
-_TOO_DEEP: Final = "exceeded maximum nesting depth"
-"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
 
 
 def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
@@ -88,9 +64,10 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
-    if error.problem == _TOO_DEEP and at is not None:
-        return _too_deep(source.where(pack_mark(at.line + 1, at.column + 1)))
     where = (0, 0) if at is None else (at.line, at.column)
+    # libyaml from 0.2.6 on says so of a thousand levels: before their events, where it looks for the end of a key.
+    if error.problem == "exceeded maximum nesting depth":
+        return _too_deep(source.where(pack_mark(where[0] + 1, where[1] + 1)))
     begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
     complaint = ParserError(error.context or "", begun, error.problem or "unreadable", where)
     message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
@@ -99,7 +76,7 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
-_OPENERS: Final = frozenset("\"'|>[{")
+_OPENERS: Final = tuple("\"'|>[{")
 _FIRST = pack_mark(1, 1)
 
 
@@ -121,9 +98,7 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
     source, reading = Source(path, text), YamlReadResult()
     try:
-        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
-        if not report_forbidden_characters(source, reading):
-            _Builder(source, reading, budget or AliasBudget()).run()
+        _Builder(source, reading, budget or AliasBudget()).run()
     except ProblemsFound as stopped:
         reading.problems += stopped.problems
     except yaml.MarkedYAMLError as error:
@@ -151,14 +126,28 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
         self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
         self._words: dict[str, Json] = {}  # equal words share one value, which keeps 10,000 e-mails small
-        self._next: Callable[[], Any] = YamlParser(source.text).get_event
+        self._next: Callable[[], Any]
         self._size = self._depth = self._height = 0
 
     def run(self) -> None:
         """Read the stream into `reading.documents`. Raises ProblemsFound, or MarkedYAMLError for a syntax error."""
+        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
+        if FORBIDDEN.search(self._source.text):
+            self._report_forbidden_characters()
+            return
+        self._next = YamlParser(self._source.text).get_event
         for event in iter(self._next, None):
             if event.__class__ is yaml.DocumentStartEvent:
                 self._document(self._next())
+
+    def _report_forbidden_characters(self) -> None:
+        """Report the first forbidden character of each line."""
+        for number, line in enumerate(self._source.text.split("\n"), start=1):
+            if forbidden := FORBIDDEN.search(line):
+                code = ord(forbidden[0])
+                kind = "control character" if code < 0xA0 else "invisible character that changes how text is read"
+                at = pack_mark(number, forbidden.start() + 1)
+                self._report("yaml/character", f"the {kind} U+{code:04X} is not allowed here", at, "Remove it.")
 
     def _document(self, event: yaml.Event) -> None:
         """Add a document, unless it is empty. Report anchors of plain scalars that no alias uses."""
@@ -236,9 +225,7 @@ class _Builder:
             self._tag(_BARE, at)
             value = text
         elif event.implicit[0]:
-            if text not in self._words:
-                self._words[text] = self._plain(text, at)
-            value = self._words[text]
+            value = self._words[text] = self._plain(text, at)
         else:
             value = self._marked(event, at)
         if len(text) > LONGEST:
@@ -263,10 +250,9 @@ class _Builder:
         text = event.value
         self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
-            if not self._is_escaped(event):
-                return text
-            self._source.escapes = True
-            return EscapedText(text)
+            is_escaped = self._is_escaped(event)
+            self._source.escapes |= is_escaped
+            return EscapedText(text) if is_escaped else text
         value = resolve_scalar(text)
         if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
             self._tag(event.tag, at)
@@ -327,11 +313,16 @@ class _Builder:
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
-        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
+        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip().startswith(_OPENERS) else None
         self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
-        add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+        """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
+        problems, where = self._reading.problems, self._source.where(at)
+        problems.append(Problem(code=code, message=message, hint=hint, source=where))
+        if len(problems) == ENOUGH:
+            message = f"this file has {ENOUGH} problems and more; the rest was not read"
+            raise problem_found("yaml/too-many-problems", message, source=where)
 
     def _quote_hint(self, at: Mark) -> str | None:
         """Return the hint to quote the value of the line at a mark, if it is one."""

@@ -15,7 +15,6 @@ from msgspec.structs import asdict, replace
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns
-from lmsconf.manifest.entries_from_tables import FILE as TABLE
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
@@ -74,7 +73,7 @@ def read_project_file(root: Path) -> ProjectFile:
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
-        if isinstance(declared, Map) and isinstance(declared.get(TABLE), str):
+        if isinstance(declared, Map) and isinstance(declared.get("file"), str):
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
@@ -251,8 +250,6 @@ def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None
     return Problem(code=code, message=message, hint=hint, source=where)
 
 
-WORKSPACES: Final = "workspaces"
-TOKEN: Final = "token"  # noqa: S105  the name of a key
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A workspace's name in a table: it is part of file names, and of arguments of token commands."""
 MOST_WORKSPACES: Final = 10_000
@@ -263,28 +260,28 @@ _COLUMNS: Final = ("name", "url", *_PAIRS)
 
 def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) -> Map:
     """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
-    named, files = declared.without(TABLE, TOKEN), TableFiles(ManifestFileReader(root), problems)
+    named, files = declared.without("file", "token"), TableFiles(ManifestFileReader(root), problems)
     try:
-        places = EntrySourceMap(declared, declared.source, declared.mark(TABLE) or 0)
+        places = EntrySourceMap(declared, declared.source, declared.mark("file") or 0)
         table = files.table(declared, (), places)
         columns = _columns(table)
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
-        return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
-    source = TableSource(table.sheet, [places.at(TOKEN)])
-    rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
+        return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
+    source = TableSource(table.sheet, [places.at("token")])
+    rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
     if not rows and not problems:
         where, hint = table.sheet.where(table.header, 0), "Add a row, or remove `file:`."
         problems.append(_problem(_CODE, "this table has no workspace", where, hint=hint))
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
-    return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
+    return merge_mappings(body, source.mapping({"workspaces": joined}, {}))
 
 
 def _columns(table: Table) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound."""
     for number, title in enumerate(table.columns):
         where = table.sheet.where(table.header, number)
-        if column_name(title) == TOKEN:
+        if column_name(title) == "token":
             raise problem_found(
                 _CODE,
                 "a token must not stand in this file",
@@ -330,7 +327,7 @@ def _rows(
             problems.append(wrong)
             continue
         taken.add(name)
-        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {TOKEN: token})}
+        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token})}
         for key in _PAIRS:
             pairs = _pairs(values.get(key, ""))
             if pairs is None:
@@ -351,7 +348,7 @@ def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> P
     """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
     rules = (
         (
-            not NAME.fullmatch(name) or name in (TABLE, TOKEN),
+            not NAME.fullmatch(name) or name in ("file", "token"),
             f'"{shorten(name)}" cannot be the name of a workspace',
             "Write letters, digits, ., _ and -; begin with a letter or a digit.",
         ),
