@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Final, cast
@@ -12,11 +13,11 @@ from typing import Final, cast
 from msgspec import convert
 from msgspec.structs import asdict, replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.file_set import ManifestFileReader
+from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
@@ -29,42 +30,37 @@ from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.time_formats import NO_ZONES, is_zone
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
-    FILE,
     PlainSettings,
     ProjectFile,
     kind_names_by_section,
-    parse_until,
     suggest_address_pattern,
 )
 from lmsconf.support import url_rules
 
 SANDBOX: Final = "sandbox:"
-_NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."
-_EMPTY_HINT: Final = (
-    'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
-)
 
 
 def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
-    path = root / FILE
+    path = root / PROJECT_FILE
     if path.is_symlink():
         raise problem_found(
             "project/link",
             "is a symbolic link, and such links are not followed",
             "Replace the link by the file.",
-            SourceLocation(FILE),
+            SourceLocation(PROJECT_FILE),
         )
     if not path.is_file():
-        raise problem_found(
-            "project/missing",
-            f"there is no {FILE} in {root.absolute()}",
-            f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
-        )
-    reading = read_yaml(FILE, ManifestFileReader(root).read_yaml(path))
+        hint = "Run `lmsconf init` to create a project, or go to the project (with -C)."
+        if (root / "lmsconf.yml").is_file():
+            hint = f"Rename lmsconf.yml to {PROJECT_FILE}."
+        raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
+    reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
-        raise ProblemsFound(reading.problems) if reading.problems else empty
+        line = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}.'
+        hint, where = f"{line} Or delete it, and run `lmsconf init`.", SourceLocation(PROJECT_FILE)
+        raise_found(reading.problems)
+        raise problem_found("project/empty", "the project file is empty", hint, where)
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
@@ -132,7 +128,17 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
             project.places.at("default_workspace"),
             hint=did_you_mean(str(default), names) or known_names(names),
         )
-    yield from _zone_problems(project)
+    zone = str(project.body.get("timezone", "UTC"))
+    if not is_zone(zone):
+        from zoneinfo import available_timezones  # only a wrong name needs it
+
+        yield _problem(
+            "project/timezone",
+            f'there is no time zone "{shorten(zone)}"',
+            project.places.at("timezone"),
+            hint=did_you_mean(zone, sorted(available_timezones() - NO_ZONES))
+            or "Write an IANA name such as Europe/Stockholm.",
+        )
 
 
 def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator[Problem]:
@@ -222,27 +228,13 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
 
 def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) -> Iterator[Problem]:
     try:
-        parse_until(item)
+        date.fromisoformat(str(item.get("until", "2030-01-31")))
     except ValueError:
         yield _problem(
             "project/date",
             f"{shorten(str(item['until']))} is not a calendar date",
             project.places.at(*at, "until"),
             hint="Write a date such as 2030-01-31.",
-        )
-
-
-def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
-    name = str(project.body.get("timezone", "UTC"))
-    if not is_zone(name):
-        from zoneinfo import available_timezones  # only a wrong name needs it
-
-        zones = available_timezones() - NO_ZONES
-        yield _problem(
-            "project/timezone",
-            f'there is no time zone "{shorten(name)}"',
-            project.places.at("timezone"),
-            hint=did_you_mean(name, sorted(zones)) or "Write an IANA name such as Europe/Stockholm.",
         )
 
 
@@ -321,10 +313,14 @@ def _rows(
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        name = values["name"]
-        wrong = _name_problem(name, taken, source.where(marks["name"]))
-        if wrong is not None:
-            problems.append(wrong)
+        name, where = values["name"], source.where(marks["name"])
+        if not NAME.fullmatch(name) or name in ("file", "token"):
+            hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+            problems.append(_problem(_CODE, f'"{shorten(name)}" cannot be the name of a workspace', where, hint=hint))
+            continue
+        if name in taken:
+            hint = "Give each workspace its own name."
+            problems.append(_problem(_CODE, f'the workspace "{name}" is declared twice', where, hint=hint))
             continue
         taken.add(name)
         body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token})}
@@ -342,19 +338,6 @@ def _rows(
             elif pairs:
                 body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
         yield name, source.mapping(body, marks)
-
-
-def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
-    """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
-    rules = (
-        (
-            not NAME.fullmatch(name) or name in ("file", "token"),
-            f'"{shorten(name)}" cannot be the name of a workspace',
-            "Write letters, digits, ., _ and -; begin with a letter or a digit.",
-        ),
-        (name in taken, f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
-    )
-    return next((_problem(_CODE, message, where, hint=hint) for is_bad, message, hint in rules if is_bad), None)
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:
