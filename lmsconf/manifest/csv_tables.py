@@ -152,10 +152,8 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
 SEPARATORS: Final = (",", ";", "\t")
 _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 """A first line that names the separator, which Excel reads and does not show."""
-_END: Final = re.compile(r"\r\n|\r|\n")
 _IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
 """A quoted cell of the header; its text may go on in the next line."""
-_BLANKS: Final = re.compile(r" *")
 
 
 class CsvPositions(Struct, frozen=True, dict=True):
@@ -181,8 +179,9 @@ class CsvPositions(Struct, frozen=True, dict=True):
             if self.text[end : end + 1] != self.separator:
                 return self.offset_location(end)
             at = end + 1
-        blanks = _BLANKS.match(self.text, at)
-        return self.offset_location(blanks.end() if blanks else at)
+        while self.text.startswith(" ", at):
+            at += 1
+        return self.offset_location(at)
 
     def offset_location(self, offset: int) -> SourceLocation:
         """Convert a character offset to a location."""
@@ -191,7 +190,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(end.end() for end in _END.finditer(self.text))]
+        return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.text))]
 
     def _end(self, at: int) -> int:
         """Return the offset at which the cell that begins at `at` ends."""

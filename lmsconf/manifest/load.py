@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from lmsconf.manifest.schema_messages import PeopleNames
 
 
-_ONLY_IN = "only_in"
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
 ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
@@ -69,7 +68,9 @@ def entry_key(section: Section, body: Json) -> EntryKey | None:
     if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
         return None
     name = body.get(section.kind.name_key)
-    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and _ONLY_IN not in body else None
+    return (
+        (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and "only_in" not in body else None
+    )
 
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
@@ -206,7 +207,7 @@ class _Loading(Struct):
             for document in documents:
                 expander.collect_sets(document, layer, variables)
         for layer, documents in enumerate(layers):
-            self._add_layer(layer, self._layer_entries(documents, variables, tables))
+            self._add_layer(layer, documents, variables, tables)
         for entry in self._sound:
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.add_field(cast(Map, entry.body))
@@ -219,27 +220,25 @@ class _Loading(Struct):
         if not any(problem.is_error for problem in self.problems):
             expander.note_unused_sets()
 
-    def _add_layer(self, layer: int, entries: Iterable[Entry]) -> None:
-        """Add the entries of one folder, each in place of the one that it changes."""
+    def _add_layer(
+        self, layer: int, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
+    ) -> None:
+        """Add the entries of one folder, each in place of the one that it changes.
+
+        Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
+        """
         if layer:
             for number, entry in enumerate(self._sound):
                 self._index.setdefault(entry_key(entry.section, entry.body), number)
             self._index.pop(None, None)
-        for entry in entries:
-            if entry.changes is None or self._sound[entry.changes].layer == layer:
-                # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
-                self._sound.append(replace(entry, layer=layer) if layer else entry)
-            else:
-                self._sound[entry.changes] = replace(entry, layer=layer)
-
-    def _layer_entries(
-        self, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
-    ) -> Iterator[Entry]:
-        """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
         for path, items in chain.from_iterable(map(entry_lists, values)):
-            if path in sections:
-                yield from self._entries(sections[path], items, variables, tables)
+            for entry in self._entries(sections[path], items, variables, tables) if path in sections else ():
+                if entry.changes is None or self._sound[entry.changes].layer == layer:
+                    # A second entry of this folder for one resource stays beside the first: it is a duplicate.
+                    self._sound.append(replace(entry, layer=layer) if layer else entry)
+                else:
+                    self._sound[entry.changes] = replace(entry, layer=layer)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []

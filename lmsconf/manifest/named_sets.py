@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 
@@ -56,7 +56,6 @@ _PEOPLE: Final = tuple((key, *part) for key in LISTS for part in ((), ("include"
 """The paths of all lists of people in an entry, which may name sets and files."""
 _WINDOWS: Final = (("window",), ("assign_to", ANY, "window"))
 """The paths of all references to windows."""
-_ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
 class EntryExpander(Struct):
@@ -72,7 +71,7 @@ class EntryExpander(Struct):
     undeclared: UndeclaredNames
     _known: dict[str, dict[str, NamedSet]] = field(default_factory=lambda: defaultdict(dict))
     _people: dict[str, Seq | None] = field(default_factory=dict)
-    _choices: dict[str, set[_ChoiceNames]] = field(default_factory=lambda: defaultdict(set))
+    _choices: dict[str, set[tuple[str, ...] | None]] = field(default_factory=lambda: defaultdict(set))
 
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""

@@ -29,7 +29,6 @@ _WORDS: dict[str, Json] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_NUMERIC = frozenset("+-.0123456789")
 _NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
     (re.compile(r"[-+]?[0-9]{1,300}"), int),
     (re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}"), lambda word: int(word, 0)),
@@ -46,7 +45,7 @@ def resolve_scalar(word: str) -> Json:
     """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
     if word in _WORDS:
         return _WORDS[word]
-    if word[0] not in _NUMERIC:
+    if word[0] not in "+-.0123456789":
         return word
     for form, read in _NUMBERS:
         if form.fullmatch(word):

@@ -262,7 +262,6 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 ABSENT: Final = "absent"
 _FILE: Final = "manifest.schema.json"
-_VARIABLE: Final = {"$ref": "#/$defs/variable"}
 
 
 def manifest_schema() -> Schema:
@@ -291,7 +290,7 @@ def _content(file: str) -> Schema:
 def _written_out(part: Json, file: str) -> Json:
     """Return a part of a schema without references; what is beside a reference is kept."""
     if isinstance(part, list):
-        return [_written_out(item, file) for item in part if item != _VARIABLE]
+        return [_written_out(item, file) for item in part if item != {"$ref": "#/$defs/variable"}]
     if not isinstance(part, dict):
         return part
     whole = {key: _written_out(below, file) for key, below in part.items() if key != "$ref"}

@@ -67,7 +67,6 @@ _LABELS: Final = frozenset(
 _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
-_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
 
 
 TYPE_NAMES: Final = {
@@ -266,7 +265,7 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     keyed = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
     fixed = {"const", "enum"}
     texts = {key: branch for key, branch in keyed if not fixed & property_schema(branch, key).keys()}
-    labelled = _ADDRESS.fullmatch(text)
+    labelled = re.fullmatch(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", text, re.DOTALL)
     if labelled:
         near = _near(re.sub(r"\W", "_", labelled[1].strip()), texts, 0.85)
         if near:

@@ -35,15 +35,12 @@ from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LONGEST, did_you_mean
 
-WRITTEN_OUT: Final = 50 * 1024 * 1024
-"""Maximum total length of texts with variables after substitution, in characters, in all files together."""
 VALUES: Final = 1_000_000
 """Maximum number of values that variables and `for_each` may expand to, in all files together."""
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 _WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
-_LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
 
 
 class Reporter(Struct):
@@ -65,9 +62,12 @@ class Reporter(Struct):
 
 
 class ExpansionLimit(Struct):
-    """The remaining limits of expansion, for all files together."""
+    """The remaining limits of expansion, for all files together.
 
-    characters: int = WRITTEN_OUT
+    characters: of texts with variables, after substitution.
+    """
+
+    characters: int = 50 * 1024 * 1024
     values: int = VALUES
     copies: int = COPIES
 
@@ -112,7 +112,7 @@ class Variables(Struct):
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
         value = self.values.get(whole[1].strip() if whole else "")
-        is_quoted = _LEAD.sub("", source.rest(at), count=1).startswith(('"', "'", "|", ">"))
+        is_quoted = re.sub(r"^(?:[&!]\S+ +)*", "", source.rest(at)).startswith(('"', "'", "|", ">"))
         if isinstance(value, str) or value is None or not whole or is_quoted:
             return self._inside(text, source, at)
         if not isinstance(value, list):
@@ -216,22 +216,28 @@ class Variables(Struct):
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
         wanted = {name: self._values(name, values, places) for name, values in lists.items()}
         used = set(referenced_variables(plain))
+        unused = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
         for name, values in wanted.items():
             rules = (
                 (
                     name in self.values,
-                    "taken",
+                    "for_each/taken",
                     f"$({name}) is a variable of the project file already",
                     "Choose another name here.",
                 ),
-                (not values, "empty", f"{name} has no values, so this entry expands to nothing", "Remove the entry."),
-                (name not in used, "unused", f"this entry does not use $({name})", _UNUSED),
+                (
+                    not values,
+                    "for_each/empty",
+                    f"{name} has no values, so this entry expands to nothing",
+                    "Remove the entry.",
+                ),
+                (name not in used, "for_each/unused", f"this entry does not use $({name})", unused),
             )
             for is_wrong, code, message, hint in rules:
                 if is_wrong:
-                    severity = Severity.NOTE if code == "empty" else Severity.ERROR
+                    severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
                     where = places.key(FOR_EACH, name)
-                    self.reporter.tell(f"for_each/{code}", f"for_each: {message}", where, hint, severity)
+                    self.reporter.tell(code, f"for_each: {message}", where, hint, severity)
                     return None
         return wanted
 
@@ -241,7 +247,7 @@ class Variables(Struct):
         for number, value in enumerate(cast("list[Json]", values)):
             spelt = places.written(FOR_EACH, name, number)
             # For an alias, the file spells only the alias's name.
-            text = spelt if spelt.startswith(_NUMERIC) else json.dumps(value)
+            text = spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
             converted.append(value if isinstance(value, str | bool) else text)
         return converted
 
@@ -261,11 +267,6 @@ def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
         items += spliced
         marks += [at] * len(spliced)
     return Seq(node.source, items, marks)
-
-
-_NUMERIC: Final = tuple("+-.0123456789")
-_SHOWN: Final = 40
-_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
 class Entry(Struct, frozen=True):
@@ -289,14 +290,11 @@ class Entry(Struct, frozen=True):
         return replace(self, body=body, places=self.places.of(body))
 
 
-_UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-
-
 def display_value(value: Json) -> str:
     """Format a value for display beside a location: short, on one line, quoted unless it is a plain word."""
     text = value if isinstance(value, str) else json.dumps(value)
-    clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
+    clipped = text if len(text) <= 40 else f"{text[:40]}…"
+    return text if re.fullmatch(r"[^\W_][\w.@+-]*", clipped) else json.dumps(clipped, ensure_ascii=False)
 
 
 def _size(node: Json) -> int:

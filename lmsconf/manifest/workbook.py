@@ -41,13 +41,9 @@ UNPACKED: Final = 64 * 1024 * 1024
 CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
 _ZIP, _OLD = WORKBOOK_STARTS
-_DIRECTORY_ENTRY: Final = b"PK\x01\x02"
-_CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _EXTRA: Final = "lmsconf[spreadsheets]"
-_OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 _OPEN_MANIFEST: Final = "META-INF/manifest.xml"
 _SAVE: Final = "Save it again, or save the sheet as CSV."
-_FEWER: Final = "Delete the sheets that are not needed, or save the sheet as CSV."
 _SMALLER: Final = "Delete what is not part of the table, or save the sheet as CSV."
 _CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.time | datetime.timedelta"
 _Range: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
@@ -84,8 +80,9 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
 def _check_name(path: str, data: bytes) -> None:
     """Refuse a file whose first bytes or name are not those of a workbook, and any without the extra."""
     ending = PurePosixPath(path).suffix.lower()
-    kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
-    right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
+    is_open = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet" in data[:200]
+    kind = "an OpenDocument spreadsheet" if is_open else "an Excel workbook"
+    right = PurePosixPath(path).with_suffix(".ods" if is_open else ".xlsx").name
     refuse_if(
         (
             data.startswith(_OLD),
@@ -114,7 +111,7 @@ def _check_name(path: str, data: bytes) -> None:
 def _check_size(path: str, data: bytes) -> None:
     """Refuse a zip file that is damaged, encrypted, too large when it is unpacked, or no workbook."""
     # Each entry of the directory becomes an object, so they are counted first.
-    if data.count(_DIRECTORY_ENTRY) > MEMBERS:
+    if data.count(b"PK\x01\x02") > MEMBERS:
         raise _refused(path, f"this workbook has more than {MEMBERS:,} parts", "Save the sheet as CSV.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -130,7 +127,7 @@ def _check_size(path: str, data: bytes) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
     refuse_if(
-        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER),
+        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _SMALLER),
         (
             most > 10 * CELLS,
             f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
@@ -149,7 +146,7 @@ def _check_size(path: str, data: bytes) -> None:
 
 def _cells(sheet: bytes) -> int:
     """Return how many cells a sheet of Excel has from A1 to its last row and column."""
-    cells = _CELL.findall(sheet)
+    cells = re.findall(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""", sheet)
     widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
     columns = 0
     for letter in widest:

@@ -76,7 +76,6 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
-_OPENERS: Final = tuple("\"'|>[{")
 _FIRST = pack_mark(1, 1)
 
 
@@ -250,20 +249,17 @@ class _Builder:
         text = event.value
         self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
-            is_escaped = self._is_escaped(event)
+            # Whether a text has line breaks, tabs or other control characters, all of them written as escapes.
+            start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
+            is_one_line = event.style == '"' and start.line == end.line and CONTROLS.search(text) is not None
+            is_escaped = is_one_line and "\t" not in self._source.text[start.index : end.index]
             self._source.escapes |= is_escaped
             return EscapedText(text) if is_escaped else text
         value = resolve_scalar(text)
-        if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
+        name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
+        if event.tag != _TAG + name:
             self._tag(event.tag, at)
         return value
-
-    def _is_escaped(self, event: yaml.ScalarEvent) -> bool:
-        """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
-        start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
-        if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
-            return False
-        return "\t" not in self._source.text[start.index : end.index]
 
     def _alias(self, event: yaml.AliasEvent, at: Mark) -> Json:
         """Return the value of an anchor, within the limits on size and depth.
@@ -313,7 +309,11 @@ class _Builder:
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
-        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip().startswith(_OPENERS) else None
+        hint = (
+            "Remove the !."
+            if tag == _BARE and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{"))
+            else None
+        )
         self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
@@ -329,6 +329,3 @@ class _Builder:
         from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
 
         return quote_value_hint(self._source.rest(at >> 32 << 32))
-
-
-_TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
