@@ -79,8 +79,9 @@ def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
     noun: what the file is called.
     """
     if not rows:
-        hint = "Its first line must name the columns."
-        raise problem_found("people/csv", f"this {noun} is empty", hint, sheet.where(1, 0))
+        raise problem_found(
+            "people/csv", f"this {noun} is empty", "Its first line must name the columns.", sheet.where(1, 0)
+        )
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
     return Table(sheet, rows[0][0], columns, filled)
@@ -122,8 +123,12 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     )
     hint = next(hint for holds, hint in hints if holds)
     message = "there are several columns" if same else "there is no column"
-    source = table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0)
-    raise problem_found("people/column", f'{message} "{shorten(name)}"', f"{hint} {where} uses it.", source)
+    raise problem_found(
+        "people/column",
+        f'{message} "{shorten(name)}"',
+        f"{hint} {where} uses it.",
+        table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
+    )
 
 
 def column_name(title: str) -> str:
@@ -139,8 +144,12 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
     columns: dict[str, int] = {}
     for number, title in enumerate(table.columns):
         if (name := column_name(title)) in columns:
-            where = table.sheet.where(table.header, number)
-            raise problem_found(code, f'there are several columns "{name}"', "Give each column its own name.", where)
+            raise problem_found(
+                code,
+                f'there are several columns "{name}"',
+                "Give each column its own name.",
+                table.sheet.where(table.header, number),
+            )
         if name in known:
             columns[name] = number
     for name in required:
@@ -238,9 +247,12 @@ def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
     line, cells = rows[1]
     separated = any(cells[1:]) or any(separator in cells[0] for separator in SEPARATORS)
     if separated and not any("@" in cell for cell in cells):
-        message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
-        hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
-        raise problem_found("people/csv", message, hint, sheet.where(rows[0][0], 0))
+        raise problem_found(
+            "people/csv",
+            f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to',
+            f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns.",
+            sheet.where(rows[0][0], 0),
+        )
 
 
 def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
@@ -273,6 +285,9 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
                 yield line, trimmed
             line = reader.line_num + above
     except csv.Error as error:
-        message = f"this row cannot be read: {error}"
-        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise problem_found("people/csv", message, hint, SourceLocation(sheet.path, line)) from error
+        raise problem_found(
+            "people/csv",
+            f"this row cannot be read: {error}",
+            'Close each quote that opens a cell, and write a quote inside one twice: "".',
+            SourceLocation(sheet.path, line),
+        ) from error

@@ -36,6 +36,7 @@ from lmsconf.manifest.nodes import (
     EntrySourceMap,
     KeyPath,
     Map,
+    Mark,
     Seq,
     pack_mark,
 )
@@ -107,9 +108,12 @@ class TableFiles(Struct):
         rows = self.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
-            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
-            hint = "Select fewer rows with `where`, or split the project."
-            raise problem_found("people/too-many", message, hint, places.at(*path))
+            raise problem_found(
+                "people/too-many",
+                f"the lists of people from files come to more than {MOST_PEOPLE:,} rows",
+                "Select fewer rows with `where`, or split the project.",
+                places.at(*path),
+            )
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
@@ -187,9 +191,12 @@ def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocatio
 
         return parse_workbook(name, data, sheet, where)
     if sheet is not None:
-        hint = "Leave `sheet` out, or name an .xlsx or .ods file."
-        message = f"{shorten(name)} is not a workbook, so it has no sheets"
-        raise problem_found("table/sheet", message, hint, where)
+        raise problem_found(
+            "table/sheet",
+            f"{shorten(name)} is not a workbook, so it has no sheets",
+            "Leave `sheet` out, or name an .xlsx or .ods file.",
+            where,
+        )
     return parse_csv_table(name, decode_text(name, data))
 
 
@@ -249,13 +256,19 @@ class SheetEntries:
             rows = self._tables.rows(table, reference, (), places, columns.values())
             if not rows and reference.get("allow_empty") is not True:
                 selected = selection_text(reference) or " below the header"
-                message = f"there is no row{selected}, so {places.at('file')} would declare nothing"
-                header = table.sheet.where(table.header, 0)
-                raise problem_found("sheet/nothing", message, "Set `allow_empty: true` to allow this.", header)
+                raise problem_found(
+                    "sheet/nothing",
+                    f"there is no row{selected}, so {places.at('file')} would declare nothing",
+                    "Set `allow_empty: true` to allow this.",
+                    table.sheet.where(table.header, 0),
+                )
             if len(rows) > MOST_ROWS:
-                message = f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries"
-                hint = "Assign to groups instead of to single people, or split the project into several."
-                raise problem_found("sheet/too-many", message, hint, places.at("file"))
+                raise problem_found(
+                    "sheet/too-many",
+                    f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+                    "Assign to groups instead of to single people, or split the project into several.",
+                    places.at("file"),
+                )
         except ProblemsFound as wrong:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
@@ -279,14 +292,21 @@ class SheetEntries:
         ]
         for number, title in ignored:
             if near := did_you_mean(column_name(title), missing):
-                where = table.sheet.where(table.header, number)
-                raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
+                raise problem_found(
+                    "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
+                )
         hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
         columns = known_columns(table, known, required, "sheet/column", hint)
         if ignored:
-            message = f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}"
-            hint, header = f"These are read: {', '.join(known)}.", table.sheet.where(table.header, 0)
-            self._tables.problems.append(_problem("ignored-column", message, hint, header, Severity.NOTE))
+            self._tables.problems.append(
+                _problem(
+                    "ignored-column",
+                    f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
+                    f"These are read: {', '.join(known)}.",
+                    table.sheet.where(table.header, 0),
+                    Severity.NOTE,
+                )
+            )
         return columns
 
     def _entry(
@@ -302,25 +322,12 @@ class SheetEntries:
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
         values = {name: cells[number] for name, number in columns.items()}
         subject, noun = self._items.subject, self._items.noun
-        problems = [
-            _problem("empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.", source.where(at))
-            for name in (subject, noun)
-            if not values[name] and (at := marks[name])
-        ]
         item = audience_from_text(values[noun]) if values[noun] else None
-        if values[noun] and item is None:
-            named = shorten(values[noun])
-            hint = f"Write {join_words(audience_forms(named))}."
-            problems.append(_problem(noun, f'"{named}" names no {noun}', hint, source.where(marks[noun])))
         own: dict[str, Json] = {}
-        for name in self._keys:
+        for name, schema in self._keys.items():
             if text := values.get(name):
-                value = _BOOLEANS.get(text.casefold()) if self._keys[name].get("type") == "boolean" else text
-                if value is None:
-                    message = f'{name} must be true or false, and is "{shorten(text)}"'
-                    hint = "Write true or false, or leave the cell empty."
-                    problems.append(_problem("boolean", message, hint, source.where(marks[name])))
-                own[name] = value
+                own[name] = _BOOLEANS.get(text.casefold()) if schema.get("type") == "boolean" else text
+        problems = [*self._cell_problems(values, marks, source, item, own)]
         self._tables.problems += problems
         if problems or item is None:
             return None
@@ -329,6 +336,34 @@ class SheetEntries:
         # The keys and values of the defaults are the other locations of the source, one after the other.
         places = (marks[subject], marks[subject], *range(2 * len(defaults)), marks[noun], marks[noun])
         return Map(source, body, places)
+
+    def _cell_problems(
+        self,
+        values: Mapping[str, str],
+        marks: Mapping[str, Mark],
+        source: TableSource,
+        item: Json,
+        own: Mapping[str, Json],
+    ) -> Iterator[Problem]:
+        """Yield what is wrong with the cells of a row. item and own: what they mean; None for what means nothing."""
+        noun = self._items.noun
+        for name in (self._items.subject, noun):
+            if not values[name]:
+                hint = f"Write the {name}, or delete the row."
+                yield _problem("empty-cell", f"this row has no {name}", hint, source.where(marks[name]))
+        if values[noun] and item is None:
+            named = shorten(values[noun])
+            yield _problem(
+                noun,
+                f'"{named}" names no {noun}',
+                f"Write {join_words(audience_forms(named))}.",
+                source.where(marks[noun]),
+            )
+        for name in (name for name, value in own.items() if value is None):
+            message = f'{name} must be true or false, and is "{shorten(values[name])}"'
+            yield _problem(
+                "boolean", message, "Write true or false, or leave the cell empty.", source.where(marks[name])
+            )
 
 
 def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:

@@ -52,9 +52,11 @@ class ManifestFileReader:
         total = sum(_size(path) for path in paths)
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
-            message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
             raise problem_found(
-                "manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.relative_path(paths[0]))
+                "manifest/too-large",
+                f"{size}, and at most {_mib(TOTAL_LIMIT)} are read",
+                hint=_SPLIT,
+                source=SourceLocation(self.relative_path(paths[0])),
             )
 
     def _content(self, path: Path, limit: int, together: int) -> bytes:
@@ -89,8 +91,12 @@ class ManifestFileReader:
         self._left[together] -= len(data)
         if self._left[together] < 0:
             files = "CSV files and workbooks" if together == TABLES_LIMIT else "manifests"
-            message = f"with this file the {files} are larger than {_mib(together)}"
-            raise problem_found("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
+            raise problem_found(
+                "manifest/too-large",
+                f"with this file the {files} are larger than {_mib(together)}",
+                hint=_SPLIT,
+                source=SourceLocation(name),
+            )
         return data
 
     def is_inside_project(self, path: Path) -> bool:
@@ -125,8 +131,12 @@ _NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:
-    hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
-    return problem_found("manifest/encoding", f"this is {what} text", hint, SourceLocation(name, line, column))
+    return problem_found(
+        "manifest/encoding",
+        f"this is {what} text",
+        f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}.",
+        SourceLocation(name, line, column),
+    )
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."
@@ -153,8 +163,9 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
     where = SourceLocation(files.relative_path(folder))
     hint = "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
     if not folder.is_dir():
-        message = "is not a folder" if folder.exists() else "there is no such folder"
-        raise problem_found("manifest/no-folder", message, hint, where)
+        raise problem_found(
+            "manifest/no-folder", "is not a folder" if folder.exists() else "there is no such folder", hint, where
+        )
     if not files.is_inside_project(folder):
         raise problem_found("manifest/outside", "is outside the project", hint, where)
     # The project file may be in the manifest folder, but is not a manifest.
@@ -169,17 +180,24 @@ def read_manifest(path: Path, files: ManifestFileReader) -> str:
     if path.is_dir():
         return _refuse_folder(path, where)
     if not files.is_inside_project(path):
-        hint = "Replace the link by the file."
-        raise problem_found("manifest/outside", "is a symbolic link out of the project", hint=hint, source=where)
+        raise problem_found(
+            "manifest/outside",
+            "is a symbolic link out of the project",
+            hint="Replace the link by the file.",
+            source=where,
+        )
     return files.read_yaml(path)
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
     """Raise ProblemsFound with the reason why a folder was not searched."""
     if path.is_symlink():
-        message = "is a symbolic link to a folder, and such links are not followed"
-        hint = "Replace the link by the folder, or give it a name that begins with . or _ to skip it."
-        raise problem_found("manifest/linked-folder", message, hint=hint, source=where)
+        raise problem_found(
+            "manifest/linked-folder",
+            "is a symbolic link to a folder, and such links are not followed",
+            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
+            source=where,
+        )
     try:
         os.scandir(path).close()
         reason = "it changed while it was read"

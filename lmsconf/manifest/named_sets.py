@@ -88,8 +88,12 @@ class EntryExpander(Struct):
             within = f"{noun} {quote_name(name)}"
             first = self._known[section].get(name)
             if first is not None and first.layer == layer:
-                hint = f"See {first.where}. Keep one of the two, or give one another name."
-                self.reporter.tell(f"{area}/twice", f"{within}: declared twice", where, hint)
+                self.reporter.tell(
+                    f"{area}/twice",
+                    f"{within}: declared twice",
+                    where,
+                    f"See {first.where}. Keep one of the two, or give one another name.",
+                )
                 continue
             content = variables.fitting(value, definitions.source, at, self.shapes[section], within)
             self._known[section][name] = NamedSet(where, content, layer)
@@ -117,8 +121,13 @@ class EntryExpander(Struct):
             noun, area = _NOUNS[section]
             for name, one in sets.items():
                 if not one.used:
-                    message = f"nothing uses the {noun} {quote_name(name)}"
-                    self.reporter.tell(f"{area}/unused", message, one.where, "Remove it, or use it.", Severity.NOTE)
+                    self.reporter.tell(
+                        f"{area}/unused",
+                        f"nothing uses the {noun} {quote_name(name)}",
+                        one.where,
+                        "Remove it, or use it.",
+                        Severity.NOTE,
+                    )
 
     def _find(self, section: str, name: str, where: SourceLocation) -> EntrySourceMap | None:
         """Return the content of a set; None after reporting that there is none, or an error that explains it."""
@@ -132,8 +141,12 @@ class EntryExpander(Struct):
             self.reporter.refused += 1
         else:
             noun, area = _NOUNS[section]
-            hint = did_you_mean(name, known) or (known_names(known) if known else f"Write it under {section}:.")
-            self.reporter.refuse(f"reference/unknown-{area}", f"there is no {noun} {quote_name(name)}", where, hint)
+            self.reporter.refuse(
+                f"reference/unknown-{area}",
+                f"there is no {noun} {quote_name(name)}",
+                where,
+                did_you_mean(name, known) or (known_names(known) if known else f"Write it under {section}:."),
+            )
         return None
 
     def _people_at(self, value: Json, places: EntrySourceMap, path: KeyPath) -> Json:
@@ -144,8 +157,12 @@ class EntryExpander(Struct):
         if isinstance(value, Seq) and Map in {*map(type, value)}:
             return self._mixed(value, places, path)
         if isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
-            message = "the variables of this list name nobody"
-            self.reporter.refuse("people/nobody", message, places.at(*path), "For nobody, write [] here.")
+            self.reporter.refuse(
+                "people/nobody",
+                "the variables of this list name nobody",
+                places.at(*path),
+                "For nobody, write [] here.",
+            )
         return value
 
     def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
@@ -175,9 +192,12 @@ class EntryExpander(Struct):
         people = self._people[name]
         self.reporter.refused += people is None
         if people == [] and reference.get("allow_empty") is not True and not isinstance(value, Map):
-            message = f"the people set {quote_name(name)} names nobody"
-            hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
-            self.reporter.refuse("people/nobody", message, where, hint)
+            self.reporter.refuse(
+                "people/nobody",
+                f"the people set {quote_name(name)} names nobody",
+                where,
+                "Name somebody in it, or write `allow_empty: true` beside `set`.",
+            )
         return people
 
     def _from_file(self, reference: Json, places: EntrySourceMap, path: KeyPath) -> Seq | None:
@@ -198,8 +218,12 @@ class EntryExpander(Struct):
             return
         own = next((key for key in times if key in node), None)
         if own is not None:
-            message, where = f"window and {own} exclude each other", places.key(*path[:-1], own)
-            self.reporter.refuse("manifest/together", message, where, "Keep one of them.")
+            self.reporter.refuse(
+                "manifest/together",
+                f"window and {own} exclude each other",
+                places.key(*path[:-1], own),
+                "Keep one of them.",
+            )
         elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
             _put_times(node, window, [*times], path, places)
 
@@ -236,16 +260,23 @@ class EntryExpander(Struct):
         name = str(condition["field"])
         known = self._choices_of_field(name)
         if "choices" in condition:
-            message = "choices and except exclude each other"
-            self.reporter.refuse("manifest/together", message, places.key(*path, "except"), "Keep one of them.")
+            self.reporter.refuse(
+                "manifest/together",
+                "choices and except exclude each other",
+                places.key(*path, "except"),
+                "Keep one of them.",
+            )
         elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, "except"))
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
-            message = f"except: the field {quote_name(name)} {known}"
-            hint = "List all its choices where it is declared, or write the choices here."
-            self.reporter.refuse("reference/except", message, places.at(*path, "field"), hint)
+            self.reporter.refuse(
+                "reference/except",
+                f"except: the field {quote_name(name)} {known}",
+                places.at(*path, "field"),
+                "List all its choices where it is declared, or write the choices here.",
+            )
         return condition
 
     def _choices_of_field(self, name: str) -> tuple[str, ...] | str:
@@ -264,13 +295,20 @@ class EntryExpander(Struct):
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition["except"])]
         for number, item in enumerate(excluded):
             if item not in known:
-                hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
-                message = f"except: the field {name} has no choice {quote_name(item)}"
-                self.reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
+                self.reporter.refuse(
+                    "reference/unknown-choice",
+                    f"except: the field {name} has no choice {quote_name(item)}",
+                    places.at(*path, number),
+                    " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)])),
+                )
         left = [one for one in known if one not in excluded]
         if not left:
-            message = f"except: no choice of the field {name} is left"
-            self.reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
+            self.reporter.refuse(
+                "reference/except",
+                f"except: no choice of the field {name} is left",
+                places.key(*path),
+                "Keep one, or remove the condition.",
+            )
         plain = _renamed(condition, "except", "choices")
         plain["choices"] = combine_items((one, where) for one in left)
         return plain
@@ -291,8 +329,13 @@ def _put_times(node: Map, defined: EntrySourceMap, times: Sequence[str], path: K
     pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
     for key, value in node.items():
         pairs += put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))]
-    source = CombinedSource([place for _, _, *both in pairs for place in both])
-    node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
+    node.become(
+        Map(
+            CombinedSource([place for _, _, *both in pairs for place in both]),
+            {key: value for key, value, *_ in pairs},
+            range(2 * len(pairs)),
+        )
+    )
 
 
 def _sense(condition: Mapping[str, Json]) -> str:

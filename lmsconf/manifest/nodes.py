@@ -194,8 +194,11 @@ def merge_mappings(base: Map, other: Map) -> Map:
         return base or other
     pairs = {**_pairs(base), **_pairs(other)}
     positions = [place for _, *places in pairs.values() for place in places]
-    source = CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions])
-    return Map(source, {key: value for key, (value, *_) in pairs.items()}, range(len(positions)))
+    return Map(
+        CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions]),
+        {key: value for key, (value, *_) in pairs.items()},
+        range(len(positions)),
+    )
 
 
 def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:

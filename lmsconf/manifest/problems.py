@@ -196,9 +196,12 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
 def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
     """Return the problem of a folder without manifests, or of manifests that declare nothing."""
     if not files:
-        hint = "Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped."
-        source = SourceLocation(folder)
-        return Problem(code="manifest/nothing", message="there is no manifest here", hint=hint, source=source)
+        return Problem(
+            code="manifest/nothing",
+            message="there is no manifest here",
+            hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
+            source=SourceLocation(folder),
+        )
     is_single = len(files) == 1
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
     why = f"{'is' if is_single else 'are'} empty, or only comments"

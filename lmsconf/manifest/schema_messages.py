@@ -89,8 +89,12 @@ def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {path_label(finding.path)}" if finding.path else ""
             about = property_schema(finding.schema, key).get("description")
-            hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
-            yield ("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+            yield (
+                "missing",
+                f"{key} is missing{inside}",
+                f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: ….",
+                places.at(*finding.path),
+            )
 
 
 def _lowercased(sentence: str) -> str:
@@ -190,13 +194,16 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
 
 
 def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    hint = (
+    yield _at_value(
+        finding,
+        places,
+        "value",
+        f"cannot be {_shown(finding.value)}",
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)
         or _email_inside(finding)
-        or finding.schema.get("description")
+        or finding.schema.get("description"),
     )
-    yield _at_value(finding, places, "value", f"cannot be {_shown(finding.value)}", hint)
 
 
 def _several(finding: SchemaFinding) -> str | None:
@@ -225,8 +232,12 @@ def _unknown_key(
     hint: str | None = None,
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
-    hint = hint or suggestions.suggest_known_key(key, known) or f"Known here: {', '.join(known)}."
-    return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
+    return (
+        "unknown-key",
+        f'unknown key "{shorten(key)}"{inside}',
+        hint or suggestions.suggest_known_key(key, known) or f"Known here: {', '.join(known)}.",
+        places.key(*finding.path, key),
+    )
 
 
 def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
@@ -324,8 +335,12 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
             yield _unknown_key(key, value[key], known, finding, places, text)
     elif both:
         is_item = finding.path and isinstance(finding.path[-1], int)
-        hint = "Write one item for each." if is_item else "Keep one of them."
-        yield ("together", f"{' and '.join(both)} exclude each other", hint, places.key(*finding.path, both[1]))
+        yield (
+            "together",
+            f"{' and '.join(both)} exclude each other",
+            "Write one item for each." if is_item else "Keep one of them.",
+            places.key(*finding.path, both[1]),
+        )
     else:
         yield _needs_one(finding, telling, known, places)
 

@@ -55,13 +55,19 @@ def _from_elsewhere(lines: dict[int, str]) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
     for row, line in lines.items():
         if _CONFLICT.fullmatch(line):
-            hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
-            yield "git has not merged this file: a conflict is open here", hint, (row, 0)
+            yield (
+                "git has not merged this file: a conflict is open here",
+                "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>.",
+                (row, 0),
+            )
         if re.search(r"\{\{|\{%", line):
             yield "templates are not supported", TEMPLATE_HINT, (row, 0)
         if blank := re.match(r" *([^\S \t])", line):
-            message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
-            yield message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1))
+            yield (
+                f"the character U+{ord(blank[1]):04X} cannot indent a line",
+                "Delete what is before the text of this line, and type spaces.",
+                (row, blank.start(1)),
+            )
 
 
 def _glued(complaint: ParserError, lines: dict[int, str]) -> Iterator[Advice]:
@@ -93,8 +99,11 @@ def _in_block(complaint: ParserError, lines: dict[int, str]) -> Iterator[Advice]
     if is_colon and is_in_value:
         yield '": " inside a text', quote_value_hint(line), at
     if is_colon:
-        hint = "Give keys of one entry the same indent, and quote texts that contain a colon."
-        yield "a key is not expected here", hint, at
+        yield (
+            "a key is not expected here",
+            "Give keys of one entry the same indent, and quote texts that contain a colon.",
+            at,
+        )
     if (is_unknown and char == "\t") or "a tab character that violates indentation" in problem:
         yield "a tab cannot indent a line", "Indent with spaces.", at
     if is_unknown:

@@ -75,9 +75,12 @@ class ExpansionLimit(Struct):
         """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
         self.values -= values
         if self.values < 0:
-            message = f"variables and for_each expand to more than {VALUES:,} values"
-            hint = "Write shorter lists, or split the project."
-            raise problem_found("variable/too-many", message, hint, where)
+            raise problem_found(
+                "variable/too-many",
+                f"variables and for_each expand to more than {VALUES:,} values",
+                "Write shorter lists, or split the project.",
+                where,
+            )
 
 
 class Variables(Struct):
@@ -158,8 +161,12 @@ class Variables(Struct):
             self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
         else:
             hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-            hint = did_you_mean(name, self.values) or hint
-            self.reporter.refuse("variable/undefined", f"the variable $({name}) is not defined", where, hint)
+            self.reporter.refuse(
+                "variable/undefined",
+                f"the variable $({name}) is not defined",
+                where,
+                did_you_mean(name, self.values) or hint,
+            )
         return shown
 
     def fitting(
@@ -187,8 +194,12 @@ class Variables(Struct):
         count, where = math.prod(map(len, wanted.values())), item.source.where(cast(Mark, item.mark(FOR_EACH, 0)))
         self.limit.copies -= count
         if self.limit.copies < 0:
-            message = f"for_each: with this entry, the project has more than {COPIES:,} entries"
-            self.reporter.tell("for_each/too-many", message, where, "Write shorter lists, or split the project.")
+            self.reporter.tell(
+                "for_each/too-many",
+                f"for_each: with this entry, the project has more than {COPIES:,} entries",
+                where,
+                "Write shorter lists, or split the project.",
+            )
             return
         self.limit.take(count * _size(plain), where)
         for values in product(*wanted.values()):
@@ -236,8 +247,7 @@ class Variables(Struct):
             for is_wrong, code, message, hint in rules:
                 if is_wrong:
                     severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
-                    where = places.key(FOR_EACH, name)
-                    self.reporter.tell(code, f"for_each: {message}", where, hint, severity)
+                    self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
                     return None
         return wanted
 

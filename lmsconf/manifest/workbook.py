@@ -65,8 +65,9 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
             row, column = found.end or (0, 0)
             if (row + 1) * (column + 1) > CELLS:
                 size = f"down to row {row + 1:,} and in {column + 1:,} columns"
-                message = f"this sheet has values {size}, and at most {CELLS:,} cells are read"
-                raise _refused(path, message, _SMALLER, found.name)
+                raise _refused(
+                    path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
+                )
             return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
@@ -166,8 +167,12 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
     if wanted is None or not sheets:
         raise _refused(path, "this workbook has no sheet that is shown", "Name the sheet with `sheet: NAME`.")
     names = [sheet.name for sheet in sheets]
-    hint = did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}."
-    raise problem_found("table/sheet", f'{shorten(path)} has no sheet "{shorten(wanted)}"', hint, where)
+    raise problem_found(
+        "table/sheet",
+        f'{shorten(path)} has no sheet "{shorten(wanted)}"',
+        did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}.",
+        where,
+    )
 
 
 def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:

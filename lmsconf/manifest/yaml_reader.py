@@ -45,14 +45,16 @@ class YamlReadResult(Struct):
 
 def too_long_text(location: SourceLocation) -> ProblemsFound:
     """Return the error for a text longer than LONGEST."""
-    message = f"this text is longer than {LONGEST:,} characters"
-    return problem_found("yaml/too-long", message, "Write a shorter one.", location)
+    return problem_found(
+        "yaml/too-long", f"this text is longer than {LONGEST:,} characters", "Write a shorter one.", location
+    )
 
 
 def _too_deep(location: SourceLocation) -> ProblemsFound:
     """Return the error for lists and mappings nested deeper than DEPTH."""
-    message = f"lists and mappings are nested more than {DEPTH} levels deep"
-    return problem_found("yaml/too-deep", message, source=location)
+    return problem_found(
+        "yaml/too-deep", f"lists and mappings are nested more than {DEPTH} levels deep", source=location
+    )
 
 
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -156,8 +158,12 @@ class _Builder:
         if value is not None:
             self._reading.documents.append(EntrySourceMap(value, self._source, at))
         for name, place in self._idle.items():
-            message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
-            self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
+            self._report(
+                "yaml/unused-anchor",
+                f"&{name} is a YAML anchor that nothing uses, not part of the text",
+                place,
+                self._quote_hint(place),
+            )
         self._anchors.clear()
         self._idle.clear()
 
@@ -239,8 +245,9 @@ class _Builder:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
-            message = f"{shorten(text)} is not a finite number"
-            self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
+            self._report(
+                "yaml/number", f"{shorten(text)} is not a finite number", at, f'Write it as text: "{shorten(text)}".'
+            )
             return text
         return value
 
@@ -270,16 +277,21 @@ class _Builder:
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
-            hint = self._quote_hint(at)
             self._report(
-                "yaml/unknown-alias", f"*{name} is an unknown alias: no complete &{name} comes before it", at, hint
+                "yaml/unknown-alias",
+                f"*{name} is an unknown alias: no complete &{name} comes before it",
+                at,
+                self._quote_hint(at),
             )
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
-            hint = "Write the values out, or split the project."
-            raise problem_found("yaml/too-many-aliases", message, hint, where)
+            raise problem_found(
+                "yaml/too-many-aliases",
+                f"aliases expand to more than {EXPANDED:,} values",
+                "Write the values out, or split the project.",
+                self._source.where(at),
+            )
         if self._depth + anchored.height > DEPTH:
             raise _too_deep(self._source.where(at))
         self._size += anchored.size - 1
@@ -299,12 +311,20 @@ class _Builder:
             word = shorten(self._source.rest(at).split(":", 1)[0].strip())
             self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
         elif key == "<<" and self._is_merge(at):
-            hint = "Write the keys out, or give the whole entry an anchor."
-            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
+            self._report(
+                "yaml/merge-key",
+                'the merge key "<<" is not supported',
+                at,
+                "Write the keys out, or give the whole entry an anchor.",
+            )
         else:
             first = self._source.where(node.mark(key, 0) or at)
-            message = f'the key "{shorten(key)}" is listed twice'
-            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
+            self._report(
+                "manifest/duplicate-key",
+                f'the key "{shorten(key)}" is listed twice',
+                at,
+                f"It is first at {first}. Keep one of the two.",
+            )
 
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")
@@ -321,8 +341,11 @@ class _Builder:
         problems, where = self._reading.problems, self._source.where(at)
         problems.append(Problem(code=code, message=message, hint=hint, source=where))
         if len(problems) == ENOUGH:
-            message = f"this file has {ENOUGH} problems and more; the rest was not read"
-            raise problem_found("yaml/too-many-problems", message, source=where)
+            raise problem_found(
+                "yaml/too-many-problems",
+                f"this file has {ENOUGH} problems and more; the rest was not read",
+                source=where,
+            )
 
     def _quote_hint(self, at: Mark) -> str | None:
         """Return the hint to quote the value of the line at a mark, if it is one."""

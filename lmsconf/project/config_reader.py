@@ -257,14 +257,23 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
         places = EntrySourceMap(declared, declared.source, declared.mark("file") or 0)
         table = files.table(declared, (), places)
         columns = _columns(table)
+        if len(table.rows) > MOST_WORKSPACES:
+            message = f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read"
+            raise problem_found(_CODE, message, "Split the project.", table.sheet.where(table.header, 0))
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
     source = TableSource(table.sheet, [places.at("token")])
     rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
     if not rows and not problems:
-        where, hint = table.sheet.where(table.header, 0), "Add a row, or remove `file:`."
-        problems.append(_problem(_CODE, "this table has no workspace", where, hint=hint))
+        problems.append(
+            _problem(
+                _CODE,
+                "this table has no workspace",
+                table.sheet.where(table.header, 0),
+                hint="Add a row, or remove `file:`.",
+            )
+        )
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
     return merge_mappings(body, source.mapping({"workspaces": joined}, {}))
 
@@ -287,8 +296,9 @@ def _columns(table: Table) -> dict[str, int]:
                 did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
                 where,
             )
-    hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
-    return known_columns(table, _COLUMNS, _COLUMNS[:2], _CODE, hint)
+    return known_columns(
+        table, _COLUMNS, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}."
+    )
 
 
 def _rows(
@@ -300,43 +310,32 @@ def _rows(
     problems: list[Problem],
 ) -> Iterator[tuple[str, Map]]:
     """Yield the name and entry of each row; problems of a row are appended."""
-    if len(table.rows) > MOST_WORKSPACES:
-        problems.append(
-            _problem(
-                _CODE,
-                f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
-                table.sheet.where(table.header, 0),
-                hint="Split the project.",
-            )
-        )
-        return
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        name, where = values["name"], source.where(marks["name"])
-        if not NAME.fullmatch(name) or name in ("file", "token"):
-            hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-            problems.append(_problem(_CODE, f'"{shorten(name)}" cannot be the name of a workspace', where, hint=hint))
-            continue
-        if name in taken:
-            hint = "Give each workspace its own name."
-            problems.append(_problem(_CODE, f'the workspace "{name}" is declared twice', where, hint=hint))
+        name, pairs = values["name"], {key: _pairs(values.get(key, "")) for key in _PAIRS}
+        is_name = NAME.fullmatch(name) and name not in ("file", "token")
+        rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        rules = [
+            (not is_name, "name", f'"{shorten(name)}" cannot be the name of a workspace', rule),
+            (name in taken, "name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
+        ]
+        for key in _PAIRS:
+            message = f"{shorten(values.get(key, ''))} is not a list of pairs"
+            rules.append((pairs[key] is None, key, message, "Write pairs: ring=canary, region=eu."))
+        wrong = [
+            _problem(_CODE, message, source.where(marks[key]), hint=hint)
+            for is_so, key, message, hint in rules
+            if is_so
+        ]
+        problems += wrong
+        if wrong:
             continue
         taken.add(name)
         body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token})}
-        for key in _PAIRS:
-            pairs = _pairs(values.get(key, ""))
-            if pairs is None:
-                problems.append(
-                    _problem(
-                        _CODE,
-                        f"{shorten(values[key])} is not a list of pairs",
-                        source.where(marks[key]),
-                        hint="Write pairs: ring=canary, region=eu.",
-                    )
-                )
-            elif pairs:
-                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
+        for key, named in pairs.items():
+            if named:
+                body[key] = source.mapping(named, dict.fromkeys(named, marks[key]))
         yield name, source.mapping(body, marks)
 
 

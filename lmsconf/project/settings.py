@@ -313,15 +313,12 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     if name is None and len(names) == 1:
         return names[0]
     if name is None:
-        hint = (
-            f"Set default_workspace, or pass --workspace {names[0]}."
-            if names
-            else f"Add `workspaces:` to {PROJECT_FILE}."
-        )
         raise problem_found(
             "project/no-workspace",
             "no workspace is selected" if names else "the project file has no workspace",
-            hint,
+            f"Set default_workspace, or pass --workspace {names[0]}."
+            if names
+            else f"Add `workspaces:` to {PROJECT_FILE}.",
             project.places.at(),
         )
     if name in names:

@@ -145,9 +145,8 @@ def _refuse_other(document: EntrySourceMap, schema: Schema) -> None:
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    message = f"not ordered: {why}"
     return ProblemsFound(
-        [Problem(code="fmt/left", message=message, severity=Severity.WARNING, hint=BY_HAND, source=where)]
+        [Problem(code="fmt/left", message=f"not ordered: {why}", severity=Severity.WARNING, hint=BY_HAND, source=where)]
     )
 
 

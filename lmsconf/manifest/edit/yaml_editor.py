@@ -100,8 +100,11 @@ class YamlEditor:
 def refuse_shared(node: Node) -> None:
     """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
     if node.shared:
-        hint = "Replace each alias by the value, or change it here by hand for all of them."
-        raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", node.where, hint)
+        raise refused_edit(
+            f"&{node.anchor} is repeated by an alias elsewhere",
+            node.where,
+            "Replace each alias by the value, or change it here by hand for all of them.",
+        )
     if node.parent is not None:
         refuse_shared(node.parent)
 
@@ -212,9 +215,11 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
     listed.removed |= matched.keys()
     found = frozenset(matched.values())
     for lost in (item for key, item in wanted.items() if key not in found):
-        message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
-        hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        raise refused_edit(message, listed.where, hint)
+        raise refused_edit(
+            f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself",
+            listed.where,
+            f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}",
+        )
 
 
 def require_literal(node: Node | None, parent: Node) -> Node:
@@ -299,8 +304,11 @@ def _find(node: Node, wanted: Condition) -> int:
     for system in (escape_variables(wanted.get("system_condition")), None):
         if system in systems.values():
             return next(at for at in fit if systems[at] == system)
-    message = f"the condition on {wanted['field']} is not in this list itself"
-    raise refused_edit(message, node.where, f"It comes from an alias, a variable or a set. {ELSEWHERE}")
+    raise refused_edit(
+        f"the condition on {wanted['field']} is not in this list itself",
+        node.where,
+        f"It comes from an alias, a variable or a set. {ELSEWHERE}",
+    )
 
 
 def _turn(item: Node, wanted: Condition) -> None:
