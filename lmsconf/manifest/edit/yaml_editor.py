@@ -120,8 +120,6 @@ ComparisonKey = Callable[[Json], Hashable]
 """Comparison key of an item: items with equal keys are the same; None if it cannot be determined."""
 
 ELSEWHERE: Final = "Change it there by hand, or write the whole list here."
-MAY_NOT_BE_EMPTY: Final = ("choices", "conditions")
-"""Keys that a manifest leaves out rather than giving an empty list."""
 
 
 def person_key(item: Json) -> Hashable:
@@ -175,7 +173,7 @@ def change_list(
             remove_key(entry, key)
     else:
         change_items(node, missing, extra, comparison_key)
-    if key in MAY_NOT_BE_EMPTY:
+    if key in ("choices", "conditions"):  # a manifest leaves them out rather than giving an empty list
         remove_emptied_list(entry, key, node)
 
 
@@ -226,18 +224,11 @@ def require_literal(node: Node | None, parent: Node) -> Node:
     """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
         raise refused_edit("what differs is not written out here", parent.where, ELSEWHERE)
-    has_variable = "$(" in node.text.replace("$$(", "")
-    origins = (
-        (node.kind == "alias", "an alias", "Replace the alias by its value, and run it again."),
-        (
-            has_variable,
-            f"a variable: {node.text}",
-            "Change the variable, or replace it by its value, and run it again.",
-        ),
-    )
-    for is_so, origin, hint in origins:
-        if is_so:
-            raise refused_edit(f"this comes from {origin}", node.where, hint)
+    if node.kind == "alias":
+        raise refused_edit("this comes from an alias", node.where, "Replace the alias by its value, and run it again.")
+    if "$(" in node.text.replace("$$(", ""):
+        hint = "Change the variable, or replace it by its value, and run it again."
+        raise refused_edit(f"this comes from a variable: {node.text}", node.where, hint)
     return node
 
 
