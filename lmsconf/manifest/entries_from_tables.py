@@ -153,7 +153,15 @@ class TableFiles(Struct):
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
-            return _parse_table(self.files.relative_path(path), self._contents[real], sheet, where)
+            name, data = self.files.relative_path(path), self._contents[real]
+            if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
+                from lmsconf.manifest.workbook import parse_workbook  # few projects have one
+
+                return parse_workbook(name, data, sheet, where)
+            if sheet is not None:
+                message = f"{shorten(name)} is not a workbook, so it has no sheets"
+                raise problem_found("table/sheet", message, "Leave `sheet` out, or name an .xlsx or .ods file.", where)
+            return parse_csv_table(name, decode_text(name, data))
         except ProblemsFound as wrong:
             self.problems += wrong.problems
             return None
@@ -179,25 +187,6 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
     )
     code, message, hint = next(found for is_so, *found in rules if is_so)
     return problem_found(code, message, hint, where)
-
-
-def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
-    """Return the table in a file, whose format its first bytes and its name show.
-
-    Raises ProblemsFound.
-    """
-    if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
-        from lmsconf.manifest.workbook import parse_workbook  # few projects have one
-
-        return parse_workbook(name, data, sheet, where)
-    if sheet is not None:
-        raise problem_found(
-            "table/sheet",
-            f"{shorten(name)} is not a workbook, so it has no sheets",
-            "Leave `sheet` out, or name an .xlsx or .ods file.",
-            where,
-        )
-    return parse_csv_table(name, decode_text(name, data))
 
 
 def selection_text(reference: Map) -> str:

@@ -121,7 +121,8 @@ def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
 
 
 def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
-    return _key(name, _type_in_words(schema), _meaning_in(schema), needed)
+    meanings = (str(one["description"]) for one in _alternatives(schema) if "description" in one)
+    return _key(name, _type_in_words(schema), next(meanings, ""), needed)
 
 
 def _find(key_path: str) -> Position:
@@ -230,13 +231,6 @@ def _needed_keys(schema: Schema) -> frozenset[str]:
     mappings = [one for one in _alternatives(schema) if "properties" in one and not one.get("x-sheet")]
     needs = [frozenset(required_keys(mapping)) for mapping in mappings]
     return frozenset.intersection(*needs) if needs else frozenset()
-
-
-def _meaning_in(schema: Schema) -> str:
-    """Return the first description in the schema or its alternatives."""
-    return next(
-        (str(alternative["description"]) for alternative in _alternatives(schema) if "description" in alternative), ""
-    )
 
 
 def _type_in_words(schema: Schema) -> str:

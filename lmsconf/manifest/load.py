@@ -275,7 +275,12 @@ class _Loading(Struct):
                 if findings or not entry.is_complete:
                     self._tell(entry, new_findings(findings, reported))
                     if section.is_declared and not is_sheet:
-                        yield from self._valid_part(entry, findings)
+                        # What fits its schema, to check what that refers to, and what refers to it.
+                        part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
+                        if part is not None:
+                            yield replace(entry.of(part), is_part=True, changes=None)
+                        if section.kind.parts_key is not None:
+                            self.undeclared.doubt_field(entry.body)
                 elif is_sheet:
                     yield from self._rows(entry, tables)
                 elif isinstance(entry.body, Map):
@@ -305,14 +310,6 @@ class _Loading(Struct):
                 yield entry.of(body)
             if self._is_enough():
                 return
-
-    def _valid_part(self, entry: Entry, findings: Sequence[SchemaFinding]) -> Iterator[Entry]:
-        """Yield what of an entry fits its schema, to check what that refers to, and what refers to it."""
-        part = valid_part(entry.section.shape, entry.body, findings) if entry.is_complete else None
-        if part is not None:
-            yield replace(entry.of(part), is_part=True, changes=None)
-        if entry.section.kind.parts_key is not None:
-            self.undeclared.doubt_field(entry.body)
 
     def _parse(self, entry: Entry) -> None:
         section, body = entry.section, cast(Map, entry.body)

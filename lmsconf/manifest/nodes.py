@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
-from lmsconf.support.strict_json import map_texts
 
 SET_SECTIONS: Final = ("condition_sets", "people_sets", "windows")
 FOR_EACH: Final = "for_each"
@@ -75,11 +74,6 @@ class EscapedText(str):
     """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
 
     __slots__ = ()
-
-
-def escaped_texts(value: Json) -> Json:
-    """Return a value with every text as one whose control characters are written as escapes."""
-    return cast(Json, map_texts(value, EscapedText, keys=True))
 
 
 class Source:

@@ -40,21 +40,14 @@ if TYPE_CHECKING:
 
 
 Schema: TypeAlias = Mapping[str, Json]
-_TYPES: Final[dict[type, frozenset[str]]] = {
-    bool: frozenset(["boolean"]),
-    int: frozenset(["integer", "number"]),
-    float: frozenset(["number"]),
-    str: frozenset(["string"]),
-    type(None): frozenset(["null"]),
-}
-_ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
+_TYPES: Final = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 
 def types_of_value(value: Json) -> frozenset[str]:
     """Return the JSON types of a value."""
-    if isinstance(value, dict | str):
-        return frozenset(["object" if isinstance(value, dict) else "string"])
-    return _TYPES.get(type(value), frozenset(["array"]))
+    from jsonschema import Draft202012Validator  # only for a problem
+
+    return frozenset(name for name in _TYPES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
 def types_of_schema(schema: Schema) -> frozenset[str]:
@@ -67,7 +60,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
     if "const" in schema:
         return types_of_value(schema["const"])
     branches = branches_of(schema)
-    return types_of_branches(branches) if branches else _ALL
+    return types_of_branches(branches) if branches else frozenset(_TYPES)
 
 
 def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:
@@ -140,19 +133,17 @@ class SchemaFinding(Struct, frozen=True):
     union_branches: tuple[Schema, ...] = ()
 
 
-class SchemaValidator:
-    """One schema: jsonschema judges what its code in `schema_code` does not pass.
+class SchemaValidator(Struct, dict=True):
+    """One schema, written out: jsonschema judges what its code in `schema_code` does not pass.
 
-    schema: without `$ref` (`written_out_schema`).
     name: that of the schema in `schema_code`; empty if it has no code there.
     names: whether a non-empty text, and a free key, must be a name: line breaks and tabs only as escapes.
     None: any text may hold any character, such as a pattern for such names.
     """
 
-    def __init__(self, schema: Schema, name: str = "", *, names: bool | None = True) -> None:
-        self.schema = schema
-        self.name = name
-        self._names = names
+    schema: Schema
+    name: str = ""
+    names: bool | None = True
 
     def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
@@ -171,7 +162,7 @@ class SchemaValidator:
     @cached_property
     def strict_schema(self) -> dict[str, Json]:
         """What values are judged by: the schema, made to reject texts that cannot be names."""
-        return _strict(self.schema, names=self._names)
+        return _strict(self.schema, names=self.names)
 
 
 def forbidden_character(value: object, format: str) -> str | None:

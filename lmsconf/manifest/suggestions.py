@@ -226,15 +226,10 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     """
     if isinstance(value, dict | list):
         hint = _of_mapping(value, branches) if isinstance(value, dict) else _of_sections(branches)
-        return hint or _described(branches)
+        patterned = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
+        return hint or next((str(branch["description"]) for branch in patterned), None)
     text = value if isinstance(value, str) else spelling
     return (_of_sections(branches) or _of_text(text, branches)) if text else None
-
-
-def _described(branches: list[Schema]) -> str | None:
-    """Return the description of the accepted text, where it has a pattern."""
-    told = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
-    return next((str(branch["description"]) for branch in told), None)
 
 
 def _of_text(text: str, branches: list[Schema]) -> str | None:

@@ -294,7 +294,11 @@ def token_source_from(
         name = str(expanded["env"])
         return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
     if "file" in source:
-        folders = (Path(os.path.realpath(root)), *_token_folders(environ))
+        named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
+        for name in named:
+            if not name.startswith("/"):
+                raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
+        folders = tuple(Path(os.path.realpath(folder)) for folder in (root, *named))
         return FileToken(root / Path(str(expanded["file"])).expanduser(), folders)
     words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
     return CommandToken(words, root, pattern, environ, ask)
@@ -311,15 +315,6 @@ def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
     if name == "LMSCONF_PLAN_KEY" or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return False
     return name.startswith(_OURS) or name in re.split(r"[,:\s]+", environ.get(ENVS, ""))
-
-
-def _token_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return the folders of LMSCONF_TOKEN_DIRS. Raises LmsconfError for a relative path."""
-    named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
-    for name in named:
-        if not name.startswith("/"):
-            raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
-    return [Path(os.path.realpath(name)) for name in named]
 
 
 def _usable(text: str, origin: str, hint: str) -> Secret:

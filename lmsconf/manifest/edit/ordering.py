@@ -155,7 +155,9 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
         elif "x-sorted-by" in schema:
             yield from _sorted(buffer, node, [_sort_key(key.text) for key, _ in node.parts])
         for key, value in node.parts:
-            yield from _ordered(buffer, value, _below(schema, key.text))
+            more = schema.get("additionalProperties")
+            below = properties(schema).get(key.text, more if isinstance(more, dict) else {})
+            yield from _ordered(buffer, value, cast(Schema, below))
     elif node.kind == "list":
         schema = next((form for form in (schema, *branches_of(schema)) if "items" in form), {})
         if "x-sorted-by" in schema:
@@ -163,11 +165,6 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
             yield from _sorted(buffer, node, [_sort_key(_name(item, by)) for item in node.items])
         for item in node.items:
             yield from _ordered(buffer, item, cast(Schema, schema.get("items", {})))
-
-
-def _below(schema: Schema, key: str) -> Schema:
-    more = schema.get("additionalProperties")
-    return cast(Schema, properties(schema).get(key, more if isinstance(more, dict) else {}))
 
 
 def _form(schema: Schema, node: Node) -> Schema:
