@@ -234,11 +234,12 @@ class _Loading(Struct):
         sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
         for path, items in chain.from_iterable(map(entry_lists, values)):
             for entry in self._entries(sections[path], items, variables, tables) if path in sections else ():
-                if entry.changes is None or self._sound[entry.changes].layer == layer:
+                changed = None if entry.is_part else self._changed(entry)
+                if changed is None or self._sound[changed].layer == layer:
                     # A second entry of this folder for one resource stays beside the first: it is a duplicate.
                     self._sound.append(replace(entry, layer=layer) if layer else entry)
                 else:
-                    self._sound[entry.changes] = replace(entry, layer=layer)
+                    self._sound[changed] = replace(entry, layer=layer)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []
@@ -278,7 +279,7 @@ class _Loading(Struct):
                         # What fits its schema, to check what that refers to, and what refers to it.
                         part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
                         if part is not None:
-                            yield replace(entry.of(part), is_part=True, changes=None)
+                            yield replace(entry.of(part), is_part=True)
                         if section.kind.parts_key is not None:
                             self.undeclared.doubt_field(entry.body)
                 elif is_sheet:
@@ -289,14 +290,18 @@ class _Loading(Struct):
                     # A plain text stands for an entry with this name.
                     yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
 
+    def _changed(self, entry: Entry) -> int | None:
+        """Return the index of the entry of an earlier folder that an entry changes; None if it adds one."""
+        return self._index.get(entry_key(entry.section, entry.body)) if self._index else None
+
     def _merged(self, entry: Entry) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
-        changes = self._index.get(entry_key(entry.section, entry.body)) if self._index else None
-        if changes is None:
+        changed = self._changed(entry)
+        if changed is None:
             return entry
-        base = self._sound[changes]
+        base = self._sound[changed]
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
-        return replace(entry, body=body, places=base.places.of(body), changes=changes)
+        return replace(entry, body=body, places=base.places.of(body))
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""

@@ -283,8 +283,7 @@ class Entry(Struct, frozen=True):
     """An entry of a section, after expansion of variables and `for_each`.
 
     is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
-    and not planned. layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier
-    folder that it changes; None if it adds one.
+    and not planned. layer: the index of its folder, 0 for the first.
     """
 
     section: Section
@@ -293,7 +292,6 @@ class Entry(Struct, frozen=True):
     is_complete: bool = True
     is_part: bool = False
     layer: int = 0
-    changes: int | None = None
 
     def of(self, body: Map) -> Entry:
         """Return the entry with `body`, to which it was expanded."""

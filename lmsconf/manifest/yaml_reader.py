@@ -77,8 +77,6 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
 
 
 _TAG = "tag:yaml.org,2002:"
-_BARE: Final = "!"
-_FIRST = pack_mark(1, 1)
 
 
 class AliasBudget(Struct):
@@ -110,7 +108,7 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
 def _mark_of(event: yaml.Event) -> Mark:
     """Return the mark at which an event begins."""
     start = cast(yaml.Mark, event.start_mark)
-    return (start.line << 32 | start.column) + _FIRST
+    return pack_mark(start.line + 1, start.column + 1)
 
 
 class _Builder:
@@ -225,9 +223,9 @@ class _Builder:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         value: Json
-        if event.tag == _BARE:
+        if event.tag == "!":
             # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
-            self._tag(_BARE, at)
+            self._tag("!", at)
             value = text
         elif event.implicit[0]:
             value = self._words[text] = self._plain(text, at)
@@ -330,9 +328,7 @@ class _Builder:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = (
-            "Remove the !."
-            if tag == _BARE and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{"))
-            else None
+            "Remove the !." if tag == "!" and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{")) else None
         )
         self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
 

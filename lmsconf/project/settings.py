@@ -309,9 +309,8 @@ def _from_file(
 def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, str]) -> str:
     """Return the workspace's name: from the flag, the environment, `default_workspace`, or the only one declared."""
     names = list(project.mapping_at("workspaces"))
-    name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
-    if name is None and len(names) == 1:
-        return names[0]
+    only = names[0] if len(names) == 1 else None
+    name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace", only)
     if name is None:
         raise problem_found(
             "project/no-workspace",
