@@ -83,8 +83,12 @@ def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
             "people/csv", f"this {noun} is empty", "Its first line must name the columns.", sheet.where(1, 0)
         )
     columns = _named(rows[0][1])
-    filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
-    return Table(sheet, rows[0][0], columns, filled)
+    return Table(
+        sheet,
+        rows[0][0],
+        columns,
+        tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:]),
+    )
 
 
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:

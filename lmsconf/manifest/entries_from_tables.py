@@ -126,15 +126,17 @@ class TableFiles(Struct):
                 else "Set `allow_empty: true` to allow this.",
                 replace(table.sheet.where(table.header, 0), column=0),
             )
-        marks = [pack_mark(line, column + 1) for line, _ in people]
-        return Seq(TableSource(table.sheet), [email for _, email in people], marks)
+        return Seq(
+            TableSource(table.sheet),
+            [email for _, email in people],
+            [pack_mark(line, column + 1) for line, _ in people],
+        )
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
         if len(address) <= 320 and _ADDRESS.fullmatch(address):
             return True
-        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
         self.problems.append(
             Problem(
                 code="people/address" if address else "people/no-address",
@@ -142,7 +144,9 @@ class TableFiles(Struct):
                 if address
                 else "this row has no e-mail, so it adds nobody",
                 severity=Severity.ERROR if address else Severity.WARNING,
-                hint=hint if address else "Write the e-mail, or remove the row.",
+                hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+                if address
+                else "Write the e-mail, or remove the row.",
                 source=table.sheet.where(line, column),
             )
         )
@@ -159,8 +163,12 @@ class TableFiles(Struct):
 
                 return parse_workbook(name, data, sheet, where)
             if sheet is not None:
-                message = f"{shorten(name)} is not a workbook, so it has no sheets"
-                raise problem_found("table/sheet", message, "Leave `sheet` out, or name an .xlsx or .ods file.", where)
+                raise problem_found(
+                    "table/sheet",
+                    f"{shorten(name)} is not a workbook, so it has no sheets",
+                    "Leave `sheet` out, or name an .xlsx or .ods file.",
+                    where,
+                )
             return parse_csv_table(name, decode_text(name, data))
         except ProblemsFound as wrong:
             self.problems += wrong.problems
@@ -223,8 +231,6 @@ def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
 
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""
-_OWN_KEYS: Final = frozenset(["file", "sheet", "where", "allow_empty"])
-"""The keys that choose rows; each other key applies to all rows."""
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -262,9 +268,9 @@ class SheetEntries:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
             return
-        defaults = {key: value for key, value in reference.items() if key not in _OWN_KEYS}
-        locations = [place for key in defaults for place in (places.key(key), places.at(key))]
-        source = TableSource(table.sheet, locations)
+        # These keys choose rows; each other one applies to all rows.
+        defaults = reference.without("file", "sheet", "where", "allow_empty")
+        source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
         for line, cells in rows:
             entry = self._entry(table, columns, (line, cells), source, defaults)
             if entry is not None:
@@ -284,8 +290,13 @@ class SheetEntries:
                 raise problem_found(
                     "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
                 )
-        hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
-        columns = known_columns(table, known, required, "sheet/column", hint)
+        columns = known_columns(
+            table,
+            known,
+            required,
+            "sheet/column",
+            f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}.",
+        )
         if ignored:
             self._tables.problems.append(
                 _problem(
@@ -338,8 +349,12 @@ class SheetEntries:
         noun = self._items.noun
         for name in (self._items.subject, noun):
             if not values[name]:
-                hint = f"Write the {name}, or delete the row."
-                yield _problem("empty-cell", f"this row has no {name}", hint, source.where(marks[name]))
+                yield _problem(
+                    "empty-cell",
+                    f"this row has no {name}",
+                    f"Write the {name}, or delete the row.",
+                    source.where(marks[name]),
+                )
         if values[noun] and item is None:
             named = shorten(values[noun])
             yield _problem(
@@ -349,9 +364,11 @@ class SheetEntries:
                 source.where(marks[noun]),
             )
         for name in (name for name, value in own.items() if value is None):
-            message = f'{name} must be true or false, and is "{shorten(values[name])}"'
             yield _problem(
-                "boolean", message, "Write true or false, or leave the cell empty.", source.where(marks[name])
+                "boolean",
+                f'{name} must be true or false, and is "{shorten(values[name])}"',
+                "Write true or false, or leave the cell empty.",
+                source.where(marks[name]),
             )
 
 

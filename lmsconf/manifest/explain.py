@@ -70,14 +70,22 @@ def explain(key_path: str) -> KeyExplanation:
     if key_path == "lint" or key_path.startswith(PREFIX):
         return _explain_lint(key_path)
     if key_path == "codes":
-        listed = tuple(_key(code, "problem", text) for code, text in MEANINGS.items())
-        return KeyExplanation(path="codes", type="codes of problems", meaning="", keys=listed)
+        return KeyExplanation(
+            path="codes",
+            type="codes of problems",
+            meaning="",
+            keys=tuple(_key(code, "problem", text) for code, text in MEANINGS.items()),
+        )
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
     if key_path in ("", "manifest"):
         keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
-        what = "a manifest: any of these sections, each a list, in any number of files"
-        return KeyExplanation(path="", type=what, meaning="", keys=keys)
+        return KeyExplanation(
+            path="",
+            type="a manifest: any of these sections, each a list, in any number of files",
+            meaning="",
+            keys=keys,
+        )
     if key_path in ("project", PROJECT_FILE):
         keys = _rows(written_out_schema(_PROJECT_SCHEMA))
         return KeyExplanation(path="project", type="the project file lmsconf.yaml", meaning="", keys=keys)
@@ -133,14 +141,15 @@ def _find(key_path: str) -> Position:
     of_project = words[0] == "project" or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
     path: tuple[str, ...] = ()
+    values = "additionalProperties"
     for word in words[words[0] == "project" :]:
         known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
         if name in known:
             schema, path = known[name], (*path, name)
-        elif path and (values := [one for one in map(_values_of, _alternatives(schema)) if one]):
+        elif path and (owners := [one for one in _alternatives(schema) if isinstance(one.get(values), dict)]):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
-            schema = values[0]
+            schema = cast(Schema, owners[0][values])
             if not _keys_of(schema):
                 path = (*path, name)
         else:
@@ -218,12 +227,6 @@ def _keys_of(schema: Schema) -> dict[str, Schema]:
     for name, part in chain.from_iterable(properties(one).items() for one in _alternatives(schema)):
         keys.setdefault(name, cast(Schema, part))
     return keys
-
-
-def _values_of(schema: Schema) -> Schema:
-    """Return the schema of the values of a mapping with names of the user's own; empty for any other."""
-    values = schema.get("additionalProperties")
-    return values if isinstance(values, dict) else {}
 
 
 def _needed_keys(schema: Schema) -> frozenset[str]:

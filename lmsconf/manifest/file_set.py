@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -49,7 +50,10 @@ class ManifestFileReader:
 
     def check_total_size(self, paths: Sequence[Path]) -> None:
         """Check the total size of the manifests before reading any. Raises ProblemsFound if it exceeds TOTAL_LIMIT."""
-        total = sum(_size(path) for path in paths)
+        total = 0
+        for path in paths:
+            with suppress(OSError):  # reading will report it
+                total += path.stat().st_size
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             raise problem_found(
@@ -119,8 +123,8 @@ def decode_text(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-        utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        raise _not_utf8(name, "UTF-16" if utf16 else "not UTF-8", line, column) from error
+        is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        raise _not_utf8(name, "UTF-16" if is_utf16 else "not UTF-8", line, column) from error
     if _NO_MARK.match(data):
         raise _not_utf8(name, "UTF-16", 1, 1)
     return text
@@ -144,14 +148,6 @@ _SPLIT: Final = "Remove what no workspace needs, or split the project."
 
 def _mib(size: int) -> str:
     return f"{size >> 20} MiB"
-
-
-def _size(path: Path) -> int:
-    """Return the size in bytes that stat reports; 0 if stat fails, since reading will report the error."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:

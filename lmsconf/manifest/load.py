@@ -179,8 +179,9 @@ class _Loading(Struct):
         if self.expanded is not None:
             self.expanded += [(entry.section.path, entry.body) for entry, _ in self._parsed]
         if not self._is_enough():
-            found = find_conflicts(self.declared(), self.absent, self.declared(is_part=True))
-            self.problems += islice(found, ENOUGH + 1)
+            self.problems += islice(
+                find_conflicts(self.declared(), self.absent, self.declared(is_part=True)), ENOUGH + 1
+            )
 
     def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
         """Return what whole entries declare, or what entries do whose other keys have errors."""
@@ -251,16 +252,18 @@ class _Loading(Struct):
             return documents
         for path in paths:
             try:
-                text = read_manifest(path, self.files)
-                reading = read_yaml(self.files.relative_path(path), text, budget=budget)
+                reading = read_yaml(self.files.relative_path(path), read_manifest(path, self.files), budget=budget)
             except ProblemsFound as unreadable:
                 reading = YamlReadResult(problems=[*unreadable.problems])
             documents += reading.documents
             self.problems += reading.problems
             self.undeclared.everything |= bool(reading.problems)
         if not any(map(has_sections, documents)) and not self.problems:
-            names = [self.files.relative_path(path) for path in paths]
-            self.problems.append(nothing_declared_problem(self.files.relative_path(folder), names, documents))
+            self.problems.append(
+                nothing_declared_problem(
+                    self.files.relative_path(folder), [self.files.relative_path(path) for path in paths], documents
+                )
+            )
         return documents
 
     def _entries(self, section: Section, items: Seq, variables: Variables, tables: TableFiles) -> Iterator[Entry]:
@@ -320,8 +323,12 @@ class _Loading(Struct):
         section, body = entry.section, cast(Map, entry.body)
         resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
-        plain = map_texts(body, str, keys=True)
-        parsed = ManifestEntry(body=plain, places=entry.places, timezone=self.timezone, report=self.problems.append)
+        parsed = ManifestEntry(
+            body=map_texts(body, str, keys=True),
+            places=entry.places,
+            timezone=self.timezone,
+            report=self.problems.append,
+        )
         if section.is_test:
             self.tests.extend(filter(None, [parse_test(parsed)]))
         elif section.path[0] == ABSENT:

@@ -95,8 +95,9 @@ class EntryExpander(Struct):
                     f"See {first.where}. Keep one of the two, or give one another name.",
                 )
                 continue
-            content = variables.fitting(value, definitions.source, at, self.shapes[section], within)
-            self._known[section][name] = NamedSet(where, content, layer)
+            self._known[section][name] = NamedSet(
+                where, variables.fitting(value, definitions.source, at, self.shapes[section], within), layer
+            )
 
     def add_field(self, body: Map) -> None:
         """Add the choices of one field declaration."""

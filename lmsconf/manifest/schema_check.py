@@ -295,8 +295,9 @@ def _written_out(part: Json, file: str) -> Json:
 @cache
 def for_each_validator() -> SchemaValidator:
     """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
-    lists = dict(schema_definition(_FILE, "for_each"))
-    return SchemaValidator({"type": "object", "properties": {FOR_EACH: lists}}, FOR_EACH)
+    return SchemaValidator(
+        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}}, FOR_EACH
+    )
 
 
 def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:

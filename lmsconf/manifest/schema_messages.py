@@ -79,9 +79,9 @@ def problems_of(
 def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
     patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
-    for key, value in cast("dict[str, Json]", finding.value).items():
+    for key in cast("dict[str, Json]", finding.value):
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield _unknown_key(key, value, known, finding, places)
+            yield _unknown_key(key, known, finding, places)
 
 
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -177,7 +177,7 @@ def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
     if "enum" in schema:
-        yield _unknown_key(key, {}, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
+        yield _unknown_key(key, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
     elif "pattern" in schema:
         yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
     else:
@@ -225,7 +225,6 @@ def _email_inside(finding: SchemaFinding) -> str | None:
 
 def _unknown_key(
     key: str,
-    value: Json,
     known: Mapping[str, Json],
     finding: SchemaFinding,
     places: EntrySourceMap,
@@ -331,8 +330,7 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            text = suggestions.suggest_text_for_mapping(key, value, branches)
-            yield _unknown_key(key, value[key], known, finding, places, text)
+            yield _unknown_key(key, known, finding, places, suggestions.suggest_text_for_mapping(key, value, branches))
     elif both:
         is_item = finding.path and isinstance(finding.path[-1], int)
         yield (

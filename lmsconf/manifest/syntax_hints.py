@@ -12,7 +12,6 @@ from lmsconf.errors import SHOWN
 
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
-_CONFLICT = re.compile(r"(<{7}|={7}|>{7})(?: .*)?")
 _QUOTE = "Put the name in quotes"
 TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
@@ -54,7 +53,7 @@ def quote_value_hint(line: str) -> str:
 def _from_elsewhere(lines: dict[int, str]) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
     for row, line in lines.items():
-        if _CONFLICT.fullmatch(line):
+        if re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", line):
             yield (
                 "git has not merged this file: a conflict is open here",
                 "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>.",

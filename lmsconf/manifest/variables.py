@@ -205,8 +205,7 @@ class Variables(Struct):
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            variables = replace(self, values={**self.values, **chosen}, each=each)
-            entry = variables._entry(section, plain, source, at)
+            entry = replace(self, values={**self.values, **chosen}, each=each)._entry(section, plain, source, at)
             yield entry
             if not entry.is_complete:
                 return
@@ -246,8 +245,13 @@ class Variables(Struct):
             )
             for is_wrong, code, message, hint in rules:
                 if is_wrong:
-                    severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
-                    self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
+                    self.reporter.tell(
+                        code,
+                        f"for_each: {message}",
+                        places.key(FOR_EACH, name),
+                        hint,
+                        Severity.NOTE if code == "for_each/empty" else Severity.ERROR,
+                    )
                     return None
         return wanted
 

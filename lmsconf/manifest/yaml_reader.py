@@ -71,8 +71,9 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     if error.problem == "exceeded maximum nesting depth":
         return _too_deep(source.where(pack_mark(where[0] + 1, where[1] + 1)))
     begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
-    complaint = ParserError(error.context or "", begun, error.problem or "unreadable", where)
-    message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
+    message, hint, (line, column) = advise_on_syntax_error(
+        ParserError(error.context or "", begun, error.problem or "unreadable", where), source.text
+    )
     return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
 
@@ -145,8 +146,12 @@ class _Builder:
             if forbidden := FORBIDDEN.search(line):
                 code = ord(forbidden[0])
                 kind = "control character" if code < 0xA0 else "invisible character that changes how text is read"
-                at = pack_mark(number, forbidden.start() + 1)
-                self._report("yaml/character", f"the {kind} U+{code:04X} is not allowed here", at, "Remove it.")
+                self._report(
+                    "yaml/character",
+                    f"the {kind} U+{code:04X} is not allowed here",
+                    pack_mark(number, forbidden.start() + 1),
+                    "Remove it.",
+                )
 
     def _document(self, event: yaml.Event) -> None:
         """Add a document, unless it is empty. Report anchors of plain scalars that no alias uses."""
@@ -183,23 +188,19 @@ class _Builder:
         if self._depth > DEPTH:
             raise _too_deep(self._source.where(at))
         size, height, self._height = self._size, self._height, 1
-        if isinstance(node, Seq):
-            self._read_items(node)
-        else:
+        if isinstance(node, Map):
             self._read_pairs(node)
+        else:
+            while (item := self._next()).__class__ is not yaml.SequenceEndEvent:
+                item_at = _mark_of(item)
+                node.marks.append(item_at)
+                node.append(self._value(item, item_at))
         self._size += len(node.marks)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
         self._depth -= 1
         self._height = max(height, self._height + 1)
         return node
-
-    def _read_items(self, node: Seq) -> None:
-        """Add the items of a list."""
-        while (event := self._next()).__class__ is not yaml.SequenceEndEvent:
-            at = _mark_of(event)
-            node.marks.append(at)
-            node.append(self._value(event, at))
 
     def _read_pairs(self, node: Map) -> None:
         """Add the pairs of a mapping. The value of an unusable key is dropped."""

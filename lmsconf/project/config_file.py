@@ -211,8 +211,9 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     }
     own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
     protect = (*guards.protect, own) if own else guards.protect
-    least = cast(int, declared.get("min_admins", guards.min_admins))
-    return replace(guards.with_limits(limits), protect=protect, min_admins=least)
+    return replace(
+        guards.with_limits(limits), protect=protect, min_admins=cast(int, declared.get("min_admins", guards.min_admins))
+    )
 
 
 def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:

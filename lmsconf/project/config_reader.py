@@ -63,8 +63,7 @@ def read_project_file(root: Path) -> ProjectFile:
         raise problem_found("project/empty", "the project file is empty", hint, where)
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
-    extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
-    problems = [*reading.problems, *extra]
+    problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
     shape = shape_problems(project_validator(), places.value, places, area="project")
     if not shape:
         body = cast(Map, places.value)
@@ -256,8 +255,12 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
         table = files.table(declared, (), places)
         columns = _columns(table)
         if len(table.rows) > MOST_WORKSPACES:
-            message = f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read"
-            raise problem_found(_CODE, message, "Split the project.", table.sheet.where(table.header, 0))
+            raise problem_found(
+                _CODE,
+                f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
+                "Split the project.",
+                table.sheet.where(table.header, 0),
+            )
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
@@ -330,10 +333,8 @@ def _rows(
         if wrong:
             continue
         taken.add(name)
-        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token})}
-        for key, named in pairs.items():
-            if named:
-                body[key] = source.mapping(named, dict.fromkeys(named, marks[key]))
+        given = {key: source.mapping(named, dict.fromkeys(named, marks[key])) for key, named in pairs.items() if named}
+        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token}), **given}
         yield name, source.mapping(body, marks)
 
 

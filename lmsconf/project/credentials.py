@@ -298,8 +298,10 @@ def token_source_from(
         for name in named:
             if not name.startswith("/"):
                 raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
-        folders = tuple(Path(os.path.realpath(folder)) for folder in (root, *named))
-        return FileToken(root / Path(str(expanded["file"])).expanduser(), folders)
+        return FileToken(
+            root / Path(str(expanded["file"])).expanduser(),
+            tuple(Path(os.path.realpath(folder)) for folder in (root, *named)),
+        )
     words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
     return CommandToken(words, root, pattern, environ, ask)
 

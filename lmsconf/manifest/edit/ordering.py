@@ -85,8 +85,10 @@ def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Seque
         # The first key stands beside the dash of an item, and so does what takes its place.
         if 0 in moved and any(at in commented for at in moved if at):
             raise UnsafeEdit(node, "the key that belongs beside the dash has a comment above it")
-        first = (parts[0].start, parts[0].end)
-        return [first, *((part.start if 0 in moved else part.comment, part.end) for part in parts[1:])]
+        return [
+            (parts[0].start, parts[0].end),
+            *((part.start if 0 in moved else part.comment, part.end) for part in parts[1:]),
+        ]
     if commented == [0] and buffer.skip_blanks(0) == parts[0].start:
         # The first lines of a file are about the file.
         return [(buffer.line_start(part.start), part.end) for part in parts]

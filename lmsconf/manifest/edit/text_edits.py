@@ -50,8 +50,9 @@ def double_quoted(word: str) -> str:
 
 def _is_plain(word: str, flow: bool) -> bool:
     ends = re.search(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)", word) if flow else None
-    is_text = isinstance(resolve_scalar(word), str)
-    return bool(_PLAIN.fullmatch(word)) and not _BREAKS.search(word) and not ends and is_text
+    return (
+        bool(_PLAIN.fullmatch(word)) and not _BREAKS.search(word) and not ends and isinstance(resolve_scalar(word), str)
+    )
 
 
 def format_inline(value: Json, *, in_brackets: bool = True) -> str:
@@ -95,8 +96,7 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
 
 def _is_table(items: Sequence[Json]) -> bool:
     """Whether to write one item per line: several items with a mapping among them, or a single long mapping."""
-    mappings = any(isinstance(item, dict) for item in items)
-    return mappings and (len(items) > 1 or len(format_inline(items[0])) > 60)
+    return any(isinstance(item, dict) for item in items) and (len(items) > 1 or len(format_inline(items[0])) > 60)
 
 
 def _fits(lead: str, value: Json) -> bool:

@@ -83,8 +83,10 @@ class YamlEditor:
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
-            first = next(node for node in self.nodes if node.is_changed)
-            raise refused_edit("this cannot be edited in place: its meaning would change", first.where)
+            raise refused_edit(
+                "this cannot be edited in place: its meaning would change",
+                next(node for node in self.nodes if node.is_changed).where,
+            )
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -227,8 +229,11 @@ def require_literal(node: Node | None, parent: Node) -> Node:
     if node.kind == "alias":
         raise refused_edit("this comes from an alias", node.where, "Replace the alias by its value, and run it again.")
     if "$(" in node.text.replace("$$(", ""):
-        hint = "Change the variable, or replace it by its value, and run it again."
-        raise refused_edit(f"this comes from a variable: {node.text}", node.where, hint)
+        raise refused_edit(
+            f"this comes from a variable: {node.text}",
+            node.where,
+            "Change the variable, or replace it by its value, and run it again.",
+        )
     return node
 
 
