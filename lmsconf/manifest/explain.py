@@ -141,15 +141,15 @@ def _find(key_path: str) -> Position:
     of_project = words[0] == "project" or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
     path: tuple[str, ...] = ()
-    values = "additionalProperties"
+    below = "additionalProperties"
     for word in words[words[0] == "project" :]:
         known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
         if name in known:
             schema, path = known[name], (*path, name)
-        elif path and (owners := [one for one in _alternatives(schema) if isinstance(one.get(values), dict)]):
+        elif path and (named := [one for one in _alternatives(schema) if isinstance(one.get(below), dict)]):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
-            schema = cast(Schema, owners[0][values])
+            schema = cast(Schema, named[0][below])
             if not _keys_of(schema):
                 path = (*path, name)
         else:

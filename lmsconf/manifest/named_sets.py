@@ -214,9 +214,9 @@ class EntryExpander(Struct):
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        times = properties(self.shapes["windows"].schema)
         if "window" not in node:  # an alias has brought it in twice
             return
+        times = properties(self.shapes["windows"].schema)
         own = next((key for key in times if key in node), None)
         if own is not None:
             self.reporter.refuse(

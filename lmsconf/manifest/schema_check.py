@@ -40,14 +40,23 @@ if TYPE_CHECKING:
 
 
 Schema: TypeAlias = Mapping[str, Json]
-_TYPES: Final = ("string", "boolean", "integer", "number", "array", "object", "null")
+TYPE_NAMES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+"""Names of the JSON types in messages."""
 
 
 def types_of_value(value: Json) -> frozenset[str]:
     """Return the JSON types of a value."""
     from jsonschema import Draft202012Validator  # only for a problem
 
-    return frozenset(name for name in _TYPES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
+    return frozenset(name for name in TYPE_NAMES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
 def types_of_schema(schema: Schema) -> frozenset[str]:
@@ -60,7 +69,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
     if "const" in schema:
         return types_of_value(schema["const"])
     branches = branches_of(schema)
-    return types_of_branches(branches) if branches else frozenset(_TYPES)
+    return types_of_branches(branches) if branches else frozenset(TYPE_NAMES)
 
 
 def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:

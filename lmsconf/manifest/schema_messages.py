@@ -17,6 +17,7 @@ from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, node_texts
 from lmsconf.manifest.schema_check import (
     NAME,
     NEEDED,
+    TYPE_NAMES,
     Schema,
     SchemaFinding,
     branches_of,
@@ -28,7 +29,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
     types_of_value,
 )
-from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, suggest_from_schema
+from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
 

@@ -233,7 +233,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     names = [expand_pattern(name, values) for name in project.folders(workspace)] or [MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
     for name in names:
-        outside, hint = path_problem(root, name) or ("", "")
+        outside, _ = path_problem(root, name) or ("", "")
         around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
         what = "is named twice" if around is None else f"is inside {shorten(around)}"
         refuse_if(
@@ -242,7 +242,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
                 f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}",
                 "Add the label, or name the folder.",
             ),
-            (outside, f"manifests: {outside}", hint),
+            (outside, f"manifests: {outside}", "Name a folder inside the project, without `..`."),
             (
                 around is not None or names.count(name) > 1,
                 f"manifests: {shorten(name)} {what}, so its files would be read twice",
