@@ -135,12 +135,8 @@ _NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:
-    return problem_found(
-        "manifest/encoding",
-        f"this is {what} text",
-        f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}.",
-        SourceLocation(name, line, column),
-    )
+    hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
+    return problem_found("manifest/encoding", f"this is {what} text", hint, SourceLocation(name, line, column))
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."

@@ -176,10 +176,9 @@ class SchemaValidator(Struct, dict=True):
 
 def forbidden_character(value: object, format: str) -> str | None:
     """Return the first character of a text that the format rejects."""
-    if not isinstance(value, str) or value.isprintable():
+    if not isinstance(value, str) or value.isprintable() or (format == NAME and isinstance(value, EscapedText)):
         return None
-    is_fit = format == NAME and isinstance(value, EscapedText)
-    found = None if is_fit else (_RAW if format == NAME else FORBIDDEN).search(value)
+    found = (_RAW if format == NAME else FORBIDDEN).search(value)
     return found and found[0]
 
 

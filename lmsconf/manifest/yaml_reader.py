@@ -326,12 +326,10 @@ class _Builder:
             )
 
     def _tag(self, tag: str, at: Mark) -> None:
-        name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
-        hint = (
-            "Remove the !." if tag == "!" and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{")) else None
-        )
-        self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
+        is_needless = tag == "!" and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{"))
+        hint = "Remove the !." if is_needless else self._quote_hint(at)
+        self._report("yaml/tag", f"the tag {shorten(tag.replace(_TAG, '!!'))} is not supported", at, hint)
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
         """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
