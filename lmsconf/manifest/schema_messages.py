@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -32,6 +32,10 @@ from lmsconf.manifest.schema_check import (
 from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
+
+_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
+_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
 """The end of a problem's code, the end of its message, its hint, and its location."""
@@ -67,7 +71,7 @@ def problems_of(
 
     within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
-    for code, message, hint, where in WORDINGS[finding.keyword](finding, places):
+    for code, message, hint, where in _WORDINGS[finding.keyword](finding, places):
         yield Problem(
             code=f"{area}/{code}",
             message=f"{within}: {message}" if within else message,
@@ -80,9 +84,13 @@ def problems_of(
 def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
     patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
-    for key in cast("dict[str, Json]", finding.value):
+    for key, value in cast("dict[str, Json]", finding.value).items():
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield _unknown_key(key, known, finding, places)
+            yield _unknown_key(key, value, known, finding, places)
+
+
+def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    yield _mistyped(finding, [finding.schema], places)
 
 
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -90,12 +98,8 @@ def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {path_label(finding.path)}" if finding.path else ""
             about = property_schema(finding.schema, key).get("description")
-            yield (
-                "missing",
-                f"{key} is missing{inside}",
-                f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: ….",
-                places.at(*finding.path),
-            )
+            hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
+            yield ("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
 
 
 def _lowercased(sentence: str) -> str:
@@ -106,7 +110,7 @@ def _lowercased(sentence: str) -> str:
 def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
-        yield _mistyped(finding, [finding.schema], places)
+        yield from _wrong_type(finding, places)
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
@@ -178,7 +182,7 @@ def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
     if "enum" in schema:
-        yield _unknown_key(key, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
+        yield _unknown_key(key, {}, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
     elif "pattern" in schema:
         yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
     else:
@@ -195,16 +199,13 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
 
 
 def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    yield _at_value(
-        finding,
-        places,
-        "value",
-        f"cannot be {_shown(finding.value)}",
+    hint = (
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)
         or _email_inside(finding)
-        or finding.schema.get("description"),
+        or finding.schema.get("description")
     )
+    yield _at_value(finding, places, "value", f"cannot be {_shown(finding.value)}", hint)
 
 
 def _several(finding: SchemaFinding) -> str | None:
@@ -220,24 +221,21 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
     if "@" not in str(finding.schema["pattern"]):
         return None
-    emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
+    emails = _EMAIL.findall(shorten(str(finding.value)))
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
 def _unknown_key(
     key: str,
+    value: Json,
     known: Mapping[str, Json],
     finding: SchemaFinding,
     places: EntrySourceMap,
     hint: str | None = None,
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
-    return (
-        "unknown-key",
-        f'unknown key "{shorten(key)}"{inside}',
-        hint or suggestions.suggest_known_key(key, known) or f"Known here: {', '.join(known)}.",
-        places.key(*finding.path, key),
-    )
+    hint = hint or suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
+    return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
 
 
 def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
@@ -270,7 +268,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     """Return the hint for a number, boolean or null where free text is accepted."""
     free = next((branch for branch in branches if is_free_text(branch)), None)
-    if free is None or types_of_branches(branches) & {"boolean", "integer", "number"}:
+    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
         return None
     if "pattern" in free:
         return suggestions.suggest_date(free, word) or str(free["description"])
@@ -331,15 +329,12 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            yield _unknown_key(key, known, finding, places, suggestions.suggest_text_for_mapping(key, value, branches))
+            text = suggestions.suggest_text_for_mapping(key, value, branches)
+            yield _unknown_key(key, value[key], known, finding, places, text)
     elif both:
         is_item = finding.path and isinstance(finding.path[-1], int)
-        yield (
-            "together",
-            f"{' and '.join(both)} exclude each other",
-            "Write one item for each." if is_item else "Keep one of them.",
-            places.key(*finding.path, both[1]),
-        )
+        hint = "Write one item for each." if is_item else "Keep one of them."
+        yield ("together", f"{' and '.join(both)} exclude each other", hint, places.key(*finding.path, both[1]))
     else:
         yield _needs_one(finding, telling, known, places)
 
@@ -372,19 +367,20 @@ def _sort(value: Json) -> str:
 
 def _accepted(branches: list[Schema]) -> list[str]:
     """Describe what is accepted: the values of an enum, the types otherwise."""
-    words: list[str] = []
-    for branch in branches:
-        types = types_of_schema(branch)
-        named = [name for name in TYPE_NAMES if name in types - {"null"}]
-        words += (
-            map(str, cast("list[Json]", branch["enum"])) if "enum" in branch else map(TYPE_NAMES.__getitem__, named)
-        )
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(word for branch in branches for word in _accepted_by(branch)))
 
 
-WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
+def _accepted_by(branch: Schema) -> Iterable[str]:
+    types = types_of_schema(branch) - {"null"}
+    if "enum" in branch:
+        return map(str, cast("list[Json]", branch["enum"]))
+    types -= {"number"} if "integer" in types else set()
+    return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types)
+
+
+_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
     "additionalProperties": _unknown,
-    "type": lambda finding, places: iter([_mistyped(finding, [finding.schema], places)]),
+    "type": _wrong_type,
     "union": _union,
     "required": _missing,
     "enum": _choice,
@@ -396,10 +392,14 @@ WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Dr
     "propertyNames": _no_key,
     **dict.fromkeys(_LIMITS, _limit),
 }
-"""Keyword that a schema may reject a value by → its messages."""
+WORDED: Final = frozenset(_WORDINGS)
+"""The keywords that a schema may reject a value by; each has a message."""
 
 
 _AN_EMAIL: Final = "Write the person's e-mail."
+
+_MOST_HINTS: Final = 20
+"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
 
 
 class PeopleNames(Struct, dict=True):
@@ -413,8 +413,7 @@ class PeopleNames(Struct, dict=True):
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
-        # Looking for what each of thousands of texts means would take minutes.
-        if text not in self._hints and len(self._hints) < 20:
+        if text not in self._hints and len(self._hints) < _MOST_HINTS:
             self._hints[text] = self._hint(text)
         return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
 

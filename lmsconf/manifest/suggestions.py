@@ -1,13 +1,14 @@
 """Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
 
 Where two meanings are likely, both are suggested. A destructive key is suggested only for a near match.
+
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from lmsconf.errors import SHOWN, shorten
@@ -22,6 +23,7 @@ from lmsconf.manifest.schema_check import (
     properties,
     property_schema,
     required_keys,
+    types_of_branches,
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
@@ -30,11 +32,15 @@ from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
 """Keys that delete, archive, or reach the whole company."""
-_OTHER_SENSE: Final = re.compile(
-    "not?|non|un|unset|without|exclude[ds]?|except|minus|absent|removed?|deleted?|drop(ped)?"
-    "|add(ed)?|new|extra|more|plus|included?|also"
+_FEW: Final = 0.65
+_CLOSE: Final = 0.85
+_ENOUGH: Final = 0.75
+_GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
+_AGAINST: Final = frozenset(
+    ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
 )
-"""Words by which a key means less than a known one, or only a part of it."""
+_MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
+_NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
 _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("visible_to", "hidden_from", "hidden_after"), ("visible_until",)),
     **dict.fromkeys(("hidden_until", "hidden_before"), ("visible_from",)),
@@ -60,7 +66,11 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 Of these, the first one that fits is suggested.
 """
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
+_HIDES: Final = "visible_until"
+_GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
+_OPENED: Final = re.compile(r":[\[{]")
 DATE: Final = "Write a date such as 2027-03-31."
+_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
 )
@@ -68,6 +78,9 @@ _LABELS: Final = frozenset(
 _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
+
+
 _PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 
 
@@ -159,33 +172,87 @@ def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def suggest_known_key(key: str, known_keys: Collection[str]) -> str | None:
+def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
+    """Return the suggestion for `name:A`, which lacks the space after the colon."""
+    glued = _GLUED.match(text)
+    key = _closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
+    if glued is None or key is None or len(text) > SHOWN:
+        return None
+    value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
+    return f"Write {key}: {value}, with a space after the colon."
+
+
+def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
     """Return the suggestion for an unknown key; None if no known key is close enough."""
+    if (value is None or _OPENED.search(key)) and (hint := _space_after_colon(key, known_keys)):
+        return hint
     key = key.removeprefix("is_")
-    if "visible_until" in known_keys and "_".join(_key_words(key)) in _DUE:
-        return "The service has no due date; `visible_until` hides the content."
+    if _HIDES in known_keys and "_".join(_key_words(key)) in _DUE:
+        return f"The service has no due date; `{_HIDES}` hides the content."
+    turned = _turned(key, known_keys, value)
+    if turned is not None:
+        return turned or None
     if meant := next((name for name in _SYNONYMS.get(key.casefold(), ()) if name in known_keys), None):
         return f'Did you mean "{meant}"?'
-    near = [] if _has_other_sense(key, known_keys) else _near(key, known_keys, 0.65)
+    near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
     return f"Did you mean {join_words([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
 
 
-def _has_other_sense(key: str, known: Collection[str]) -> bool:
-    """Whether a key negates, removes or adds, and no similar known key does."""
-    prefixed = re.fullmatch(r"(?:un|non|not)_?(\w+)", key.casefold())
-    has_other = any(map(_OTHER_SENSE.fullmatch, _key_words(key))) or (prefixed and _near(prefixed[1], known, 0.65))
-    similar = (word for name in _near(key, known, 0.65) for word in _key_words(name))
-    return bool(has_other) and not any(map(_OTHER_SENSE.fullmatch, similar))
+def _is_contrary(key: str, known: Iterable[str]) -> bool:
+    """Whether a key expresses a negation or removal that no similar known key expresses."""
+    prefixed = _NOT.fullmatch(key.casefold())
+    against = set(_key_words(key)) & _AGAINST or (
+        prefixed and _closest_word(prefixed[1], known, cutoff=_FEW) is not None
+    )
+    return bool(against) and not any(set(_key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
 
 
 def _key_words(key: str) -> list[str]:
     return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
 
 
+def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
+    """Return the suggestion for a known key with a word that negates or extends it, such as `remove_members`.
+
+    None for other keys; empty if there is nothing to suggest.
+    """
+    words = _key_words(key)
+    prefixed = _NOT.fullmatch(key.casefold())
+    if prefixed and prefixed[1] in known:
+        words = ["un", *prefixed[1].split("_")]
+    held = max((name for name in known if set(name.split("_")) < set(words)), key=len, default=None)
+    if held is None:
+        return None
+    more = set(words) - set(held.split("_"))
+    against = bool(more & _AGAINST)
+    if not against and not more & _MORE:
+        return None
+    schema, side = cast(Schema, known[held]), "exclude" if against else "include"
+    has_sides = "include" in all_property_names(branches_of(schema))
+    rules = (
+        (
+            has_sides,
+            f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are.",
+        ),
+        (not against, None),
+        (types_of_schema(schema) == {"boolean"} and value is True, f"Write {held}: false."),
+        ("except" in known, "Write except: […]."),
+        ("absent" in known, f"Write absent: {{{held}: […]}}, which deletes what it lists."),
+        (True, ""),
+    )
+    return next(hint for holds, hint in rules if holds)
+
+
 def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
     """Return the hint which of a few words was meant; None if that is uncertain."""
-    near = _near(text, choices, 0.75)
+    words = list(choices)
+    near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
     return f'Did you mean "{near[0]}"?' if near else None
+
+
+def _closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
+    """Return the closest known word, if any reaches the cutoff."""
+    return next(iter(_near(word, known_words, cutoff)), None)
 
 
 def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
@@ -203,7 +270,7 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
         by_look[other]
         for other, ratio in ratios.items()
         if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= 0.85 and not word_look.startswith(f"{other} ")))
+        and (by_look[other] not in _WEIGHTY or (ratio >= _CLOSE and not word_look.startswith(f"{other} ")))
     ]
 
 
@@ -212,33 +279,49 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
 
     spelling: a number or boolean as the file spells it.
     """
+    wanted = types_of_branches(branches)
     if isinstance(value, dict | list):
-        hint = _of_mapping(value, branches) if isinstance(value, dict) else _of_sections(branches)
-        patterned = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
-        return hint or next((str(branch["description"]) for branch in patterned), None)
-    text = value if isinstance(value, str) else spelling
-    return (_of_sections(branches) or _of_text(text, branches)) if text else None
+        return (
+            _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
+        ) or _described(branches)
+    is_text, text = isinstance(value, str), value if isinstance(value, str) else spelling
+    if not text:
+        return None
+    spaced = _space_after_colon(text, all_property_names(branches)) if is_text else None
+    switch = "Write true or false." if is_text and wanted == {"boolean"} else None
+    return spaced or _of_sections(branches) or _of_text(text, branches, wanted) or switch
 
 
-def _of_text(text: str, branches: list[Schema]) -> str | None:
+def _described(branches: list[Schema]) -> str | None:
+    """Return the description of the accepted text, where it has a pattern."""
+    told = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
+    return next((str(branch["description"]) for branch in told), None)
+
+
+def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
     """Return the suggestion for a text, or for a number that was meant as text."""
     files = [branch for branch in branches if "file" in required_keys(branch)]
     if files and text.endswith(".csv"):
         return f"Write {mapping_sample(files[0], quote_if_needed(text))}, with the column of the e-mails."
-    lists = [branch for branch in branches if "array" in types_of_schema(branch)]
-    if lists:
-        return _in_a_list(text, item_schemas(lists[0]))
+    if "array" in wanted:
+        return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
     forms = accepted_spellings(text, branches)
     return f"Write {join_words(forms)}." if forms else None
 
 
-def _in_a_list(text: str, items: list[Schema]) -> str:
+def _in_a_list(text: str, schema: Schema) -> str:
     """Suggest a list in place of a text: with the text as its only item, or split at its commas."""
-    forms = [accepted_spellings(part.strip(), items) for part in text.split(",") if part.strip()]
-    if not forms or not all(forms):
-        return f"Write a list: [{first_item_sample(items)}]."
-    lists = [f"[{one}]" for one in forms[0]] if len(forms) == 1 else [f"[{', '.join(one[0] for one in forms)}]"]
-    return f"Write a list: {join_words(lists)}."
+    items = item_schemas(schema)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    forms = [accepted_spellings(part, items) for part in parts]
+    if items and not all(forms):
+        about = str(items[0].get("description", "")) if len(items) <= 2 else ""
+        each = f" Each item: {about[0].lower()}{about[1:]}" if about else ""
+        return f"Write a list: [{first_item_sample(items)}].{each}"
+    if len(forms) == 1 and forms[0]:
+        return f"Write a list: {join_words([f'[{one}]' for one in forms[0]])}."
+    written = [one[0] if one else quote_if_needed(part) for one, part in zip(forms, parts, strict=True)]
+    return f"Write a list: [{', '.join(written)}]."
 
 
 def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
@@ -248,11 +331,13 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     keyed = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
     fixed = {"const", "enum"}
     texts = {key: branch for key, branch in keyed if not fixed & property_schema(branch, key).keys()}
-    labelled = re.fullmatch(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", text, re.DOTALL)
+    labelled = _ADDRESS.fullmatch(text)
     if labelled:
-        near = _near(re.sub(r"\W", "_", labelled[1].strip()), texts, 0.85)
-        if near:
-            return [mapping_sample(texts[near[0]], quote_if_needed(labelled[2]))]
+        key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)
+        if key is not None:
+            return [mapping_sample(texts[key], quote_if_needed(labelled[2]))]
+        if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
+            return []  # probably a whole condition written as one text
     fitting = [key for key in texts if key not in _OTHER_FILES and accepts_text(property_schema(texts[key], key), text)]
     of_people = {key for key in fitting if property_schema(texts[key], key).get("x-person")}
     if len(fitting) > 1 and of_people:
@@ -263,15 +348,32 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
 def _of_mapping(value: dict[str, Json], branches: list[Schema]) -> str | None:
     if len(value) == 1 and (hint := suggest_text_for_mapping(next(iter(value)), value, branches)):
         return hint
-    items = [item for branch in branches for item in item_schemas(branch)]
-    if value.keys() & set(all_property_names(items)):
+    lists = [branch for branch in branches if "array" in types_of_schema(branch)]
+    mappings = [item for branch in lists for item in item_schemas(branch) if properties(item)]
+    if value.keys() & set(all_property_names(mappings)):
         return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
-    first = next(iter(value), "")
-    keys = {key: item for item in items for key in required_keys(item)[:1] if key not in _OTHER_FILES}
-    named = [item for key, item in keys.items() if accepts_text(property_schema(item, key), first)]
-    if len(named) != 1:
+    first, inner = next(iter(value.items()), ("", None))
+    keyed = [
+        item
+        for item in mappings
+        if identifying_keys(item)[0] not in _OTHER_FILES
+        and accepts_text(property_schema(item, identifying_keys(item)[0]), first)
+    ]
+    if len(keyed) != 1 or not isinstance(inner, dict | list | str | None):
         return None
-    return f"Write a list: [{mapping_sample(named[0], quote_if_needed(first))[:-1]}, …}}]."
+    rest = ", …" if inner and len(required_keys(keyed[0])) == 1 and not branches_of(keyed[0]) else ""
+    item = mapping_sample(keyed[0], quote_if_needed(first))[:-1]
+    return f"Write a list: [{item}{rest}}}{', …' if len(value) > 1 else ''}]."
+
+
+def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    item = value[0] if len(value) == 1 else None
+    if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
+        return f"Write {quote_if_needed(item)} alone, not as a list."
+    keys = all_property_names(branches)
+    if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
+        return "Remove the brackets or the dash around the mapping."
+    return _of_sections(branches)
 
 
 def _of_sections(branches: list[Schema]) -> str | None:
@@ -289,19 +391,23 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
     """
     inner = value[key]
     texts = [branch for branch in branches if is_free_text(branch)]
-    if len(value) > 1 or not isinstance(inner, str) or not texts:
+    if len(value) > 1 or not isinstance(inner, str | None) or not texts:
         return None
-    if hint := suggest_known_key(key, all_property_names(branches)):
+    if hint := suggest_known_key(key, {name: {} for name in all_property_names(branches)}):
         return hint
+    if inner is None:
+        fits = any(accepts_text(branch, key) for branch in texts)
+        return f"Write {quote_if_needed(key)} alone, without the colon." if fits else None
+    alone = f"Write {quote_if_needed(inner)} alone." if any(accepts_text(one, inner) for one in texts) else None
     whole = f"{key}: {inner}"
-    if _key_words(key)[-1] not in _LABELS and any(accepts_text(branch, whole) for branch in texts):
-        return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
-    return f"Write {quote_if_needed(inner)} alone." if any(accepts_text(one, inner) for one in texts) else None
+    if _key_words(key)[-1] in _LABELS or not any(accepts_text(branch, whole) for branch in texts):
+        return alone
+    return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
 
 
 def suggest_date(schema: Schema, text: str) -> str | None:
     """Return the hint how to write a date, if the schema requires one."""
-    if not str(schema.get("pattern", "")).startswith(r"^\d{4}-\d{2}-\d{2}"):
+    if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
         return None
     day = date_in_other_order(text)
     return f"Write {day}." if day else DATE

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from lmsconf.errors import SHOWN
 
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
+_IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
+_WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
+_CONFLICT = re.compile(r"(<{7}|={7}|>{7})(?: .*)?")
+_BLANK_INDENT = re.compile(r" *([^\S \t])")
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
+_UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
 TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
@@ -33,140 +39,172 @@ Advice: TypeAlias = "tuple[str, str | None, tuple[int, int]]"
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
-    rows = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
-    lines = {row: rows[row] for row in (complaint.opened[0], complaint.at[0] - 1, complaint.at[0])}
-    unsure = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
-    found = chain(
-        _from_elsewhere(lines), _glued(complaint, lines), _in_block(complaint, lines), _in_brackets(complaint, lines)
-    )
-    return next(found, (f"this is not YAML: {complaint.problem}", unsure, complaint.at))
+    lines = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
+    line, opened, before = (lines[row] for row in (complaint.at[0], complaint.opened[0], complaint.at[0] - 1))
+    advices = (_from_elsewhere, _glued, _in_block, _in_brackets)
+    found = (advice for advise in advices for advice in advise(complaint, line, opened, before))
+    return next(found, (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at))
 
 
 def quote_value_hint(line: str) -> str:
     """Return the hint for a text that YAML would read as something else: the line with its value quoted."""
+    if len(line) > _LONG:
+        return f"{_QUOTE}."
     lead, value = _parts(line)
-    if len(line) > _LONG or not 0 < len(value) <= SHOWN or value[0] in "\"'|>" or "{" in line or "[" in line:
+    if not value or len(value) > SHOWN or value[0] in "{[\"'|>" or "{" in line or "[" in line:
         return f"{_QUOTE}."
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _from_elsewhere(lines: dict[int, str]) -> Iterator[Advice]:
+def _fitting(rules: Iterable[tuple[bool, str, str | None, tuple[int, int]]]) -> Iterator[Advice]:
+    """Yield the advice of each rule that holds: whether it does, its message, its hint, and its position."""
+    return ((message, hint, at) for holds, message, hint, at in rules if holds)
+
+
+def _in_block(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+    """Quotes, colons, tabs and signs that YAML reads as something else than text."""
+    context, start, problem, at = complaint
+    char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
+    unknown = "cannot start any token" in problem
+    is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
+    is_quote = "quoted scalar" in context and "found unexpected" in problem
+    return _fitting(
+        (
+            (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
+            ("mapping values are not allowed" in problem, *_colon(complaint, line)),
+            (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
+            (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
+            ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
+        )
+    )
+
+
+def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
-    for row, line in lines.items():
-        if re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", line):
-            yield (
-                "git has not merged this file: a conflict is open here",
-                "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>.",
-                (row, 0),
+    at = complaint.at[0]
+    for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
+        conflict, template = _CONFLICT.fullmatch(written) is not None, _TEMPLATE.search(written) is not None
+        hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
+        yield from _fitting(
+            (
+                (conflict, "git has not merged this file: a conflict is open here", hint, (row, 0)),
+                (template, "templates are not supported", TEMPLATE_HINT, (row, 0)),
             )
-        if re.search(r"\{\{|\{%", line):
-            yield "templates are not supported", TEMPLATE_HINT, (row, 0)
-        if blank := re.match(r" *([^\S \t])", line):
-            yield (
-                f"the character U+{ord(blank[1]):04X} cannot indent a line",
-                "Delete what is before the text of this line, and type spaces.",
-                (row, blank.start(1)),
-            )
+        )
+        if blank := _BLANK_INDENT.match(written):
+            message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
+            yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
 
 
-def _glued(complaint: ParserError, lines: dict[int, str]) -> Iterator[Advice]:
+def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """A key without a space after its colon.
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
     """
-    row, column = complaint.at
-    is_first = ": " not in lines[row][:column]
-    for above, fits in (
-        (complaint.opened[0], "expected ':'" in complaint.problem),
-        (row - 1, "mapping values are not allowed" in complaint.problem and is_first),
+    is_first = ": " not in line[: complaint.at[1]]
+    for written, row, fits in (
+        (opened, complaint.opened[0], "expected ':'" in complaint.problem),
+        (before, complaint.at[0] - 1, "mapping values are not allowed" in complaint.problem and is_first),
     ):
-        key = _GLUED.fullmatch(lines[above]) if fits and len(lines[above]) <= SHOWN else None
+        key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
-            yield "a space is missing after the colon", f"Write {key[2]} {key[3]}", (above, key.start(2))
+            yield ("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _in_block(complaint: ParserError, lines: dict[int, str]) -> Iterator[Advice]:
-    """Quotes, colons, tabs and signs that YAML reads as something else than text."""
-    context, start, problem, at = complaint
-    line = lines[at[0]]
-    char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
-    is_unknown, is_colon = "cannot start any token" in problem, "mapping values are not allowed" in problem
+def _colon(complaint: ParserError, line: str) -> Advice:
     lead, value = _parts(line)
-    is_in_value = len(lead.rstrip()) <= at[1] and ": " in f"{value} "
-    if "quoted scalar" in context and "found unexpected" in problem:
-        yield "the quote that opens here is not closed", _closed(lines[start[0]], start[1]), start
-    if is_colon and is_in_value:
-        yield '": " inside a text', quote_value_hint(line), at
-    if is_colon:
-        yield (
-            "a key is not expected here",
-            "Give keys of one entry the same indent, and quote texts that contain a colon.",
-            at,
-        )
-    if (is_unknown and char == "\t") or "a tab character that violates indentation" in problem:
-        yield "a tab cannot indent a line", "Indent with spaces.", at
-    if is_unknown:
-        yield f'a text cannot begin with "{char}"', quote_value_hint(line), at
-    if "alphabetic or numeric" in problem:
-        yield f'a text cannot begin with "{first}"', quote_value_hint(line), start
+    if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
+        return ('": " inside a text', quote_value_hint(line), complaint.at)
+    return (
+        "a key is not expected here",
+        "Give keys of one entry the same indent, and quote texts that contain a colon.",
+        complaint.at,
+    )
 
 
-def _in_brackets(complaint: ParserError, lines: dict[int, str]) -> Iterator[Advice]:
+def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """Brackets, commas, and lines that do not fit what is around them."""
     context, start, problem, at = complaint
-    char = lines[at[0]][at[1] : at[1] + 1]
+    char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
     kind, end = ("list", "]") if "sequence" in context else ("mapping", "}")
-    is_flow, is_block = "flow" in context, "block" in context
-    rules = (
-        (is_flow and char == ":" and start[0] == at[0], '": " inside a text', f"{_QUOTE}, or add a comma.", at),
+    is_stray = "block" in context and problem.startswith("did not find expected")
+    is_colon = is_flow and char == ":" and start[0] == at[0]
+    no_value = "did not find expected node content" in problem
+    not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
+    return _fitting(
         (
-            "expected ':'" in problem,
-            "this is not a key with a colon, a space and its value",
-            "Write `key: value`, or quote a text of several lines.",
-            start,
-        ),
-        (
-            "did not find expected node content" in problem,
-            "a value is missing here",
-            "Remove the extra comma or bracket, or write the value.",
-            at,
-        ),
-        (is_flow, f"the {kind} that opens at line {start[0] + 1} is not closed here", _close(end, char, complaint), at),
-        (
-            is_block and problem.startswith("did not find expected"),
-            "this line does not fit the lines above it",
-            "Check its indent, its dash and its quotes.",
-            at,
-        ),
-        (
-            "escape" in problem,
-            "this backslash does not begin an escape of YAML",
-            "In single quotes a backslash is only a backslash.",
-            at,
-        ),
+            (is_colon, '": " inside a text', _quote_or_comma(line[: at[1]]), at),
+            *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
+            (
+                is_key,
+                "this line has no colon",
+                "Write `key: value`, or quote a text of several lines.",
+                start,
+            ),
+            (
+                no_value,
+                "a value is missing here",
+                "Remove the extra comma or bracket, or write the value.",
+                at,
+            ),
+            *((is_flow and kind == "mapping", *advice) for advice in _opening(line[: at[1]], char, at)),
+            (is_flow, not_closed, _close(end, char, complaint), at),
+            (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
+            (
+                "escape" in problem,
+                "this backslash does not begin an escape of YAML",
+                "In single quotes a backslash is only a backslash.",
+                at,
+            ),
+        )
     )
-    return ((message, hint, where) for holds, message, hint, where in rules if holds)
 
 
 def _close(end: str, char: str, complaint: ParserError) -> str:
     """Return the hint for a bracket that is not closed. end: the one that closes it. char: the one at the error."""
     if char in ("]", "}"):
         return f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
-    # A quote that was left open swallows the lines between.
-    is_far = complaint.at[0] - complaint.opened[0] > 1
-    before = f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. " if is_far else ""
-    return f"{before}Close it with {end}, or put the missing comma."
+    hint = f"Close it with {end}, or put the missing comma."
+    if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
+        return f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
+    return hint
+
+
+def _quote_or_comma(before: str) -> str:
+    """Return the hint for a colon in a text between brackets. The word before it may be a key after a missing comma."""
+    word = _WORD_BEFORE.search(before[-_LONG:])
+    return f"Put a comma before {word[1]} if it is the next key, or else the text in quotes." if word else f"{_QUOTE}."
+
+
+def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
+    """A key between brackets without a space after its colon, which YAML does not read as a key."""
+    key = _IN_FLOW.match(rest[:_LONG])
+    if key is None:
+        return
+    if key[2][:1] in ("", ",", "}", "]"):
+        yield (f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
+    else:
+        yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
+
+
+def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
+    """A bracket that opens right after a word: a key without its colon."""
+    word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
+    if word is not None:
+        yield (f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
 
 
 def _closed(line: str, column: int) -> str:
     """Return the hint for a quote that is not closed: the line with the quote at its end."""
     quote = line[column : column + 1]
-    whole = f": {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
-    return f"Write {quote} where the text ends{whole if len(line) <= SHOWN else '.'}"
+    hint = f"Write {quote} where the text ends"
+    whole = f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
+    return f"{hint}." if len(line) > SHOWN else whole
 
 
 def _parts(line: str) -> tuple[str, str]:
     """Split a line into the part before its value, such as `  - name: `, and the value without a comment."""
-    match = _LEAD.match(line[:_LONG])
-    lead, value = match.groups() if match else ("", line)
-    return lead, re.sub(r"\s+#.*\Z", "", value).strip()
+    line = line[:_LONG]
+    match = _LEAD.match(line)
+    lead, value = (match[1], match[2]) if match else ("", line)
+    return lead, _COMMENT.sub("", value).strip()

@@ -18,7 +18,7 @@ from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.lint_codes import LintLevel, LintSetting
-from lmsconf.model.names import matches_pattern
+from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.time_formats import read_zone
 from lmsconf.planner.selection import canonical_pattern
 
@@ -39,10 +39,16 @@ def canonical_address_pattern(pattern: str) -> str:
     return pattern[: len(pattern) - len(bare)] + canonical_pattern(bare)
 
 
-def may_match_an_address(pattern: str) -> bool:
-    """Whether a pattern has a kind, a slash and a name."""
-    of, _, name = canonical_pattern(pattern).partition("/")
-    return bool(name) and any(matches_pattern(kind.name, of) for kind in order_kinds())
+def suggest_address_pattern(pattern: str) -> str | None:
+    """Return a corrected pattern for one that can match no address; None if it can match one."""
+    of, slash, name = canonical_pattern(pattern).partition("/")
+    if any(matches_pattern(kind.name, of) for kind in order_kinds()):
+        return None if name else f"{of}/*"
+    names = kind_names_by_section()
+    near = nearest_name(of, [*names.values(), *names]) if slash else None
+    if near is None:
+        return canonical_pattern(f"{next(kind.name for kind in order_kinds() if kind.example)}/{pattern}")
+    return canonical_pattern(f"{near}/{name or '*'}")
 
 
 ENV_WORKSPACE: Final = "env"

@@ -33,7 +33,7 @@ from lmsconf.project.config_file import (
     PlainSettings,
     ProjectFile,
     kind_names_by_section,
-    may_match_an_address,
+    suggest_address_pattern,
 )
 from lmsconf.support import url_rules
 
@@ -214,12 +214,14 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
             project.places.at(*at),
             hint=f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}.",
         )
-    elif bare != "*" and (bare != "all" or key == "ignore") and not may_match_an_address(bare):
+    elif bare != "*" and (bare != "all" or key == "ignore") and (right := suggest_address_pattern(bare)) is not None:
+        right = quote_name(shorten(pattern[: len(pattern) - len(bare)] + right))
         yield _problem(
             "project/pattern",
             f"{key}: no address can match {quote_name(shorten(pattern))}",
             project.places.at(*at),
-            hint=f"Write a kind, a slash and a name. The kinds are {', '.join(kind_names_by_section().values())}.",
+            hint=f"Write {right}: a kind, a slash and a name. The kinds are "
+            f"{', '.join(kind_names_by_section().values())}.",
         )
 
 
