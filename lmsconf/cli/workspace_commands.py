@@ -321,13 +321,13 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
     If that fails, report the problems; the report has that exit code as its `failure`.
     """
     from lmsconf.doctor.probe_run import set_dialect_keys
-    from lmsconf.project.config_file import FILE
+    from lmsconf.manifest.file_set import PROJECT_FILE
     from lmsconf.support.files import read_text, write_atomically
 
     words = {key: value for key, value in probe.values.items() if settings.dialect.get(key) != value}
     if not words:
         return replace(diagnosis, probe=probe)
-    path = (settings.root / FILE).resolve()
+    path = (settings.root / PROJECT_FILE).resolve()
     try:
         text = set_dialect_keys(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)

@@ -23,10 +23,10 @@ from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
-from lmsconf.manifest.file_set import MANIFESTS, ManifestFileReader
+from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
-from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
@@ -80,7 +80,7 @@ def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
     """Return why a task is not begun; None if it can be."""
     if is_interrupted(job.run):
         return _refused("interrupted", "the run was interrupted")
-    if not (root / FILE).is_file():
+    if not (root / PROJECT_FILE).is_file():
         return _refused(
             "fleet/worker-project",
             f"the worker has no project in {root}",
@@ -177,7 +177,7 @@ class ProjectDigests:
         """Return the digest of what decides about a workspace."""
         values = self._project.pattern_values(workspace)
         named = [expand_pattern(name, values) for name in self._project.folders(workspace)]
-        files = tuple(sorted({FILE, self._project.places.at("workspaces", workspace, "url").file}))
+        files = tuple(sorted({PROJECT_FILE, self._project.places.at("workspaces", workspace, "url").file}))
         folders = tuple(named or [MANIFESTS])
         return ProjectDigest(
             files=files, folders=folders, settings=self._digest(files), manifests=self._digest(folders)
@@ -199,7 +199,7 @@ def _digest_of_read(root: Path, names: tuple[str, ...]) -> str | None:
             reader.read_table(root / name)
     except ProblemsFound:
         return None
-    return reader.content_digest
+    return files_digest(reader.digests)
 
 
 def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:

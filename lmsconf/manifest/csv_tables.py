@@ -79,11 +79,16 @@ def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
     noun: what the file is called.
     """
     if not rows:
-        hint = "Its first line must name the columns."
-        raise problem_found("people/csv", f"this {noun} is empty", hint, sheet.row(1))
+        raise problem_found(
+            "people/csv", f"this {noun} is empty", "Its first line must name the columns.", sheet.where(1, 0)
+        )
     columns = _named(rows[0][1])
-    filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
-    return Table(sheet, rows[0][0], columns, filled)
+    return Table(
+        sheet,
+        rows[0][0],
+        columns,
+        tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:]),
+    )
 
 
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:
@@ -122,8 +127,12 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     )
     hint = next(hint for holds, hint in hints if holds)
     message = "there are several columns" if same else "there is no column"
-    source = table.sheet.where(table.header, same[1]) if same else table.sheet.row(table.header)
-    raise problem_found("people/column", f'{message} "{shorten(name)}"', f"{hint} {where} uses it.", source)
+    raise problem_found(
+        "people/column",
+        f'{message} "{shorten(name)}"',
+        f"{hint} {where} uses it.",
+        table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
+    )
 
 
 def column_name(title: str) -> str:
@@ -131,54 +140,46 @@ def column_name(title: str) -> str:
     return "_".join(title.casefold().replace("-", " ").split())
 
 
-def known_columns(table: Table, known: Sequence[str], code: str) -> dict[str, int]:
-    """Map each known column to its index. Raises ProblemsFound, with this code, for one that is there twice."""
+def known_columns(table: Table, known: Sequence[str], required: Sequence[str], code: str, hint: str) -> dict[str, int]:
+    """Map each known column to its index. Raises ProblemsFound, with this code, for one twice or one that is missing.
+
+    hint: what to do about a missing one.
+    """
     columns: dict[str, int] = {}
     for number, title in enumerate(table.columns):
         if (name := column_name(title)) in columns:
-            where, hint = table.sheet.where(table.header, number), "Give each column its own name."
-            raise problem_found(code, f'there are several columns "{name}"', hint, where)
+            raise problem_found(
+                code,
+                f'there are several columns "{name}"',
+                "Give each column its own name.",
+                table.sheet.where(table.header, number),
+            )
         if name in known:
             columns[name] = number
-    return columns
-
-
-def require_columns(table: Table, columns: Mapping[str, int], required: Sequence[str], code: str, hint: str) -> None:
-    """Raise ProblemsFound, with this code, for a required column that a table does not have."""
     for name in required:
         if name not in columns:
-            raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.row(table.header))
+            raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))
+    return columns
 
 
 SEPARATORS: Final = (",", ";", "\t")
 _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 """A first line that names the separator, which Excel reads and does not show."""
-_END: Final = re.compile(r"\r\n|\r|\n")
-_QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
 _IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
 """A quoted cell of the header; its text may go on in the next line."""
-_BLANKS: Final = re.compile(r" *")
 
 
 class CsvPositions(Struct, frozen=True, dict=True):
-    """The text of one CSV file, and its path in the project."""
+    """The text of one CSV file, and its path in the project.
+
+    separator: the one that the first line names, else the one that gives the header most cells. first: the offset of
+    the first line of the table, which follows one that names the separator.
+    """
 
     path: str
     text: str
-
-    @cached_property
-    def separator(self) -> str:
-        """The one that the first line names, else the one (comma, semicolon, tab) that gives the header most cells."""
-        if declared := _DECLARED.match(self.text):
-            return declared[1]
-        header = next((line for line in self.text.splitlines() if line.strip()), "")
-        return max(SEPARATORS, key=_IN_QUOTES.sub("", header).count)
-
-    @cached_property
-    def first(self) -> int:
-        """The offset of the first line of the table, which follows one that names the separator."""
-        declared = _DECLARED.match(self.text)
-        return declared.end() if declared else 0
+    separator: str
+    first: int
 
     def where(self, line: int, column: int) -> SourceLocation:
         """Return the location of a cell of the row that begins on `line`; columns count from 0.
@@ -191,25 +192,9 @@ class CsvPositions(Struct, frozen=True, dict=True):
             if self.text[end : end + 1] != self.separator:
                 return self.offset_location(end)
             at = end + 1
-        blanks = _BLANKS.match(self.text, at)
-        return self.offset_location(blanks.end() if blanks else at)
-
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of a row."""
-        return SourceLocation(self.path, line, 1)
-
-    def bad_quote_location(self, line: int) -> SourceLocation:
-        """Return the location of the malformed quote in the row that begins on `line`; without one, of the line."""
-        line = min(line, len(self._starts))
-        at = self._starts[line - 1]
-        while True:
-            end = self._end(at)
-            quoted = _QUOTED.match(self.text, at)
-            if self.text.startswith('"', at) and (quoted is None or quoted.end() != end):
-                return self.offset_location(at)
-            if self.text[end : end + 1] != self.separator:
-                return SourceLocation(self.path, line)
-            at = end + 1
+        while self.text.startswith(" ", at):
+            at += 1
+        return self.offset_location(at)
 
     def offset_location(self, offset: int) -> SourceLocation:
         """Convert a character offset to a location."""
@@ -218,7 +203,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(end.end() for end in _END.finditer(self.text))]
+        return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.text))]
 
     def _end(self, at: int) -> int:
         """Return the offset at which the cell that begins at `at` ends."""
@@ -237,14 +222,13 @@ class WorkbookPositions(Struct, frozen=True):
         """Return the location of a cell; columns count from 0."""
         return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
 
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of the first cell of a row."""
-        return self.where(line, 0)
-
 
 def parse_csv_table(path: str, text: str) -> Table:
     """Parse CSV text. Raises ProblemsFound with the line that cannot be parsed."""
-    sheet = CsvPositions(path, text)
+    declared = _DECLARED.match(text)
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    separator = declared[1] if declared else max(SEPARATORS, key=_IN_QUOTES.sub("", header).count)
+    sheet = CsvPositions(path, text, separator, declared.end() if declared else 0)
     if forbidden := FORBIDDEN.search(text):
         raise forbidden_character_found(forbidden[0], sheet.offset_location(forbidden.start()))
     rows = list(_rows(sheet))
@@ -267,9 +251,12 @@ def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
     line, cells = rows[1]
     separated = any(cells[1:]) or any(separator in cells[0] for separator in SEPARATORS)
     if separated and not any("@" in cell for cell in cells):
-        message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
-        hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
-        raise problem_found("people/csv", message, hint, sheet.row(rows[0][0]))
+        raise problem_found(
+            "people/csv",
+            f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to',
+            f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns.",
+            sheet.where(rows[0][0], 0),
+        )
 
 
 def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
@@ -302,6 +289,9 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
                 yield line, trimmed
             line = reader.line_num + above
     except csv.Error as error:
-        message = f"this row cannot be read: {error}"
-        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise problem_found("people/csv", message, hint, sheet.bad_quote_location(line)) from error
+        raise problem_found(
+            "people/csv",
+            f"this row cannot be read: {error}",
+            'Close each quote that opens a cell, and write a quote inside one twice: "".',
+            SourceLocation(sheet.path, line),
+        ) from error

@@ -30,32 +30,24 @@ from lmsconf.manifest.csv_tables import (
     column_name,
     known_columns,
     parse_csv_table,
-    require_columns,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
-    ALLOW_EMPTY,
     EntrySourceMap,
     KeyPath,
     Map,
+    Mark,
     Seq,
     pack_mark,
 )
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, grouped, normalize_name
-
-FILE: Final = "file"
-SHEET: Final = "sheet"
-
+from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-_LONGEST_ADDRESS = 320
-_NO_ADDRESS = "this row has no e-mail, so it adds nobody"
 MOST_PEOPLE: Final = 2_000_000
 """Maximum number of rows that all lists may take together."""
-_MOST_VALUES: Final = 1_000
 
 
 class TableFiles(Struct):
@@ -73,15 +65,14 @@ class TableFiles(Struct):
 
         Raises ProblemsFound if the file is missing, outside the project or unreadable.
         """
-        name, where = str(reference[FILE]), places.at(*path, FILE)
+        name, where = str(reference["file"]), places.at(*path, "file")
         target = (self.files.root / where.file).parent / name
         is_outside = Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target)
         if is_outside or not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             raise _no_table(name, self.files.relative_path(target), target, is_outside, where)
-        key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
+        key = Path(os.path.realpath(target)), (str(reference["sheet"]) if "sheet" in reference else None)
         if key not in self._tables:
-            self._tables[key] = None  # another reference to it does not report it again
-            self._tables[key] = self._read(target, key, places.at(*path, SHEET))
+            self._tables[key] = self._read(target, *key, places.at(*path, "sheet"))
         table = self._tables[key]
         if table is None:
             raise ProblemsFound([])
@@ -102,7 +93,13 @@ class TableFiles(Struct):
         self.problems += faults
         if faults:
             raise ProblemsFound([])
-        return self._selected(table, filters) if filters else table.rows
+        if not filters:
+            return table.rows
+        # Indexed by columns, since many lists may select from one large file.
+        key = id(table), tuple(number for number, _ in filters)
+        if key not in self._indexes:
+            self._indexes[key] = grouped(table.rows, lambda row: tuple(row[1][number] for number in key[1]))
+        return self._indexes[key].get(tuple(value for _, value in filters), [])
 
     def people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
         """Return the addresses in the selected rows, each located in its row of the table. Raises ProblemsFound."""
@@ -111,52 +108,71 @@ class TableFiles(Struct):
         rows = self.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
-            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
-            hint = "Select fewer rows with `where`, or split the project."
-            raise problem_found("people/too-many", message, hint, places.at(*path))
+            raise problem_found(
+                "people/too-many",
+                f"the lists of people from files come to more than {MOST_PEOPLE:,} rows",
+                "Select fewer rows with `where`, or split the project.",
+                places.at(*path),
+            )
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
-            raise _nobody(table, reference, places.at(*path))
-        marks = [pack_mark(line, column + 1) for line, _ in people]
-        return Seq(TableSource(table.sheet), [email for _, email in people], marks)
+            near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
+            raise problem_found(
+                "people/nobody",
+                f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody",
+                f"{near} To mean nobody, set `allow_empty: true`."
+                if near
+                else "Set `allow_empty: true` to allow this.",
+                replace(table.sheet.where(table.header, 0), column=0),
+            )
+        return Seq(
+            TableSource(table.sheet),
+            [email for _, email in people],
+            [pack_mark(line, column + 1) for line, _ in people],
+        )
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
-        if len(address) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(address):
+        if len(address) <= 320 and _ADDRESS.fullmatch(address):
             return True
-        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
         self.problems.append(
             Problem(
                 code="people/address" if address else "people/no-address",
-                message=f'"{shorten(address)}" is not an e-mail address' if address else _NO_ADDRESS,
+                message=f'"{shorten(address)}" is not an e-mail address'
+                if address
+                else "this row has no e-mail, so it adds nobody",
                 severity=Severity.ERROR if address else Severity.WARNING,
-                hint=hint if address else "Write the e-mail, or remove the row.",
+                hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+                if address
+                else "Write the e-mail, or remove the row.",
                 source=table.sheet.where(line, column),
             )
         )
         return False
 
-    def _selected(self, table: Table, filters: Sequence[tuple[int, str]]) -> Sequence[TableRow]:
-        """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
-        columns = tuple(number for number, _ in filters)
-        key = id(table), columns
-        if key not in self._indexes:
-            self._indexes[key] = grouped(table.rows, lambda row: tuple(row[1][number] for number in columns))
-        return self._indexes[key].get(tuple(value for _, value in filters), [])
-
-    def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table:
-        """Return a table. where: the location of the sheet's name. Raises ProblemsFound after reporting why."""
-        name = self.files.relative_path(path)
-        real, sheet = key
+    def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:
+        """Return a table; None after reporting why it cannot be read. where: the location of the sheet's name."""
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
-            return _parse_table(name, self._contents[real], sheet, where)
+            name, data = self.files.relative_path(path), self._contents[real]
+            if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
+                from lmsconf.manifest.workbook import parse_workbook  # few projects have one
+
+                return parse_workbook(name, data, sheet, where)
+            if sheet is not None:
+                raise problem_found(
+                    "table/sheet",
+                    f"{shorten(name)} is not a workbook, so it has no sheets",
+                    "Leave `sheet` out, or name an .xlsx or .ods file.",
+                    where,
+                )
+            return parse_csv_table(name, decode_text(name, data))
         except ProblemsFound as wrong:
             self.problems += wrong.problems
-            raise ProblemsFound([]) from wrong
+            return None
 
 
 def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: SourceLocation) -> ProblemsFound:
@@ -181,22 +197,6 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
     return problem_found(code, message, hint, where)
 
 
-def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
-    """Return the table in a file, whose format its first bytes and its name show.
-
-    Raises ProblemsFound.
-    """
-    if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
-        from lmsconf.manifest.workbook import parse_workbook  # few projects have one
-
-        return parse_workbook(name, data, sheet, where)
-    if sheet is not None:
-        hint = "Leave `sheet` out, or name an .xlsx or .ods file."
-        message = f"{shorten(name)} is not a workbook, so it has no sheets"
-        raise problem_found("table/sheet", message, hint, where)
-    return parse_csv_table(name, decode_text(name, data))
-
-
 def selection_text(reference: Map) -> str:
     """Return what `where` asks for, for a message: ` with Group = Leaders`; empty without `where`."""
     filters = cast("Mapping[str, Json]", reference.get("where", {}))
@@ -219,30 +219,18 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatc
     return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
-def _nobody(table: Table, reference: Map, where: SourceLocation) -> ProblemsFound:
-    near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-    return problem_found(
-        "people/nobody",
-        f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
-        f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
-        replace(table.sheet.row(table.header), column=0),
-    )
-
-
 def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
     """Return `Did you mean "Malmö"?` for a value of `where` that no row has; None if none of a few is similar."""
     for name, value in filters.items():
         number = table.columns.index(name) if name in table.columns else None
         held = {cells[number] for _, cells in table.rows} if number is not None else set()
-        if normalize_name(str(value)) not in held and len(held) <= _MOST_VALUES:
+        if normalize_name(str(value)) not in held and len(held) <= 1_000:
             return did_you_mean(str(value), sorted(held))
     return None
 
 
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""
-_OWN_KEYS: Final = frozenset([FILE, SHEET, "where", ALLOW_EMPTY])
-"""The keys that choose rows; each other key applies to all rows."""
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -261,14 +249,28 @@ class SheetEntries:
             table = self._tables.table(reference, (), places)
             columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
-            _refuse_number(rows, table, reference, places)
+            if not rows and reference.get("allow_empty") is not True:
+                selected = selection_text(reference) or " below the header"
+                raise problem_found(
+                    "sheet/nothing",
+                    f"there is no row{selected}, so {places.at('file')} would declare nothing",
+                    "Set `allow_empty: true` to allow this.",
+                    table.sheet.where(table.header, 0),
+                )
+            if len(rows) > MOST_ROWS:
+                raise problem_found(
+                    "sheet/too-many",
+                    f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+                    "Assign to groups instead of to single people, or split the project into several.",
+                    places.at("file"),
+                )
         except ProblemsFound as wrong:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
             return
-        defaults = {key: value for key, value in reference.items() if key not in _OWN_KEYS}
-        locations = [place for key in defaults for place in (places.key(key), places.at(key))]
-        source = TableSource(table.sheet, locations)
+        # These keys choose rows; each other one applies to all rows.
+        defaults = reference.without("file", "sheet", "where", "allow_empty")
+        source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
         for line, cells in rows:
             entry = self._entry(table, columns, (line, cells), source, defaults)
             if entry is not None:
@@ -278,22 +280,32 @@ class SheetEntries:
         """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
         required = (self._items.subject, self._items.noun)
         known = (*required, *self._keys)
-        columns = known_columns(table, known, "sheet/column")
-        selecting = set(map(normalize_name, where_names))
-        ignored: list[str] = []
-        for number, title in enumerate(table.columns):
-            if title and number not in columns.values() and title not in selecting:
-                if near := did_you_mean(column_name(title), [one for one in known if one not in columns]):
-                    where = table.sheet.where(table.header, number)
-                    raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
-                ignored.append(shorten(title))
-        hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
-        require_columns(table, columns, required, "sheet/column", hint)
+        missing = [one for one in known if one not in map(column_name, table.columns)]
+        read = {*known, *map(column_name, where_names)}
+        ignored = [
+            (number, title) for number, title in enumerate(table.columns) if title and column_name(title) not in read
+        ]
+        for number, title in ignored:
+            if near := did_you_mean(column_name(title), missing):
+                raise problem_found(
+                    "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
+                )
+        columns = known_columns(
+            table,
+            known,
+            required,
+            "sheet/column",
+            f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}.",
+        )
         if ignored:
-            hint = f"These are read: {', '.join(known)}."
-            message = f"columns that are not read: {', '.join(ignored)}"
             self._tables.problems.append(
-                _problem("ignored-column", message, hint, table.sheet.row(table.header), Severity.NOTE)
+                _problem(
+                    "ignored-column",
+                    f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
+                    f"These are read: {', '.join(known)}.",
+                    table.sheet.where(table.header, 0),
+                    Severity.NOTE,
+                )
             )
         return columns
 
@@ -310,23 +322,12 @@ class SheetEntries:
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
         values = {name: cells[number] for name, number in columns.items()}
         subject, noun = self._items.subject, self._items.noun
-        problems = [
-            _problem("empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.", source.where(at))
-            for name in (subject, noun)
-            if not values[name] and (at := marks[name])
-        ]
         item = audience_from_text(values[noun]) if values[noun] else None
-        if values[noun] and item is None:
-            problems.append(self._unknown_item(values[noun], source.where(marks[noun])))
         own: dict[str, Json] = {}
-        for name in self._keys:
+        for name, schema in self._keys.items():
             if text := values.get(name):
-                value = _BOOLEANS.get(text.casefold()) if self._keys[name].get("type") == "boolean" else text
-                if value is None:
-                    message = f'{name} must be true or false, and is "{shorten(text)}"'
-                    hint = "Write true or false, or leave the cell empty."
-                    problems.append(_problem("boolean", message, hint, source.where(marks[name])))
-                own[name] = value
+                own[name] = _BOOLEANS.get(text.casefold()) if schema.get("type") == "boolean" else text
+        problems = [*self._cell_problems(values, marks, source, item, own)]
         self._tables.problems += problems
         if problems or item is None:
             return None
@@ -336,35 +337,40 @@ class SheetEntries:
         places = (marks[subject], marks[subject], *range(2 * len(defaults)), marks[noun], marks[noun])
         return Map(source, body, places)
 
-    def _unknown_item(self, text: str, where: SourceLocation) -> Problem:
-        forms = audience_forms(shorten(text))
-        hint = f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}."
-        return _problem(self._items.noun, f'"{shorten(text)}" names no {self._items.noun}', hint, where)
+    def _cell_problems(
+        self,
+        values: Mapping[str, str],
+        marks: Mapping[str, Mark],
+        source: TableSource,
+        item: Json,
+        own: Mapping[str, Json],
+    ) -> Iterator[Problem]:
+        """Yield what is wrong with the cells of a row. item and own: what they mean; None for what means nothing."""
+        noun = self._items.noun
+        for name in (self._items.subject, noun):
+            if not values[name]:
+                yield _problem(
+                    "empty-cell",
+                    f"this row has no {name}",
+                    f"Write the {name}, or delete the row.",
+                    source.where(marks[name]),
+                )
+        if values[noun] and item is None:
+            named = shorten(values[noun])
+            yield _problem(
+                noun,
+                f'"{named}" names no {noun}',
+                f"Write {join_words(audience_forms(named))}.",
+                source.where(marks[noun]),
+            )
+        for name in (name for name, value in own.items() if value is None):
+            yield _problem(
+                "boolean",
+                f'{name} must be true or false, and is "{shorten(values[name])}"',
+                "Write true or false, or leave the cell empty.",
+                source.where(marks[name]),
+            )
 
 
 def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:
     return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
-
-
-def _refuse_number(rows: Sequence[TableRow], table: Table, reference: Map, places: EntrySourceMap) -> None:
-    """Raise ProblemsFound for no rows, unless `allow_empty` says so, and for more than MOST_ROWS."""
-    selected = selection_text(reference) or " below the header"
-    rules = (
-        (
-            not rows and reference.get(ALLOW_EMPTY) is not True,
-            "sheet/nothing",
-            f"there is no row{selected}, so {places.at(FILE)} would declare nothing",
-            "Set `allow_empty: true` to allow this.",
-            table.sheet.row(table.header),
-        ),
-        (
-            len(rows) > MOST_ROWS,
-            "sheet/too-many",
-            f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
-            "Assign to groups instead of to single people, or split the project into several.",
-            places.at(FILE),
-        ),
-    )
-    for is_wrong, code, message, hint, where in rules:
-        if is_wrong:
-            raise problem_found(code, message, hint, where)

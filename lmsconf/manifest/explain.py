@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import Final, cast
 
@@ -12,19 +13,22 @@ from msgspec import Struct
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.file_set import PROJECT_FILE
-from lmsconf.manifest.schema_check import ABSENT, Schema, manifest_schema, properties, required_keys, written_out_schema
+from lmsconf.manifest.schema_check import (
+    ABSENT,
+    Schema,
+    branches_of,
+    manifest_schema,
+    properties,
+    required_keys,
+    written_out_schema,
+)
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 
-LINTS: Final = "lint"
-CODES: Final = "codes"
-MANIFEST: Final = "manifest"
-PROJECT: Final = "project"
 _PROJECT_SCHEMA: Final = "project.schema.json"
-_A_MANIFEST: Final = "a manifest: any of these sections, each a list, in any number of files"
 _OF_PROJECT: Final = f"key of {PROJECT_FILE}: "
 _WORDS: Final = {
     "string": "text",
@@ -34,25 +38,16 @@ _WORDS: Final = {
     "object": "mapping",
     "null": "null",
 }
-_LINTS_MEANING: Final = (
-    "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and probably not "
-    "what was meant. It sends no request, and says nothing about what the command does not know."
-)
 
 
 def _key(name: str, type: str, meaning: str, needed: bool = False) -> ExplainedKey:
     return ExplainedKey(name=name, type=type, meaning=meaning, needed=needed)
 
 
-_LINT_KEYS: Final = (
-    _key("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
-    _key("reason", "text", "The reason; required if the level is below the default."),
-    _key("until", "text", "The entry is valid before this date."),
-)
 _MORE: Final = (
-    _key(PROJECT, "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),
-    _key(LINTS, "codes", "What `validate` and `plan` report of manifests that are valid and probably not meant."),
-    _key(CODES, "codes", "What each error, warning and note means, by the code in brackets after its message."),
+    _key("project", "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),
+    _key("lint", "codes", "What `validate` and `plan` report of manifests that are valid and probably not meant."),
+    _key("codes", "codes", "What each error, warning and note means, by the code in brackets after its message."),
 )
 """What `explain` without an argument lists beside the sections of a manifest."""
 
@@ -72,24 +67,29 @@ def explain(key_path: str) -> KeyExplanation:
     A key alone is explained wherever it may be used; `lint` and `codes` list what there is; nothing: what can be
     explained. Raises UsageError for an unknown name, with the closest known name as a hint.
     """
-    if key_path == LINTS or key_path.startswith(PREFIX):
+    if key_path == "lint" or key_path.startswith(PREFIX):
         return _explain_lint(key_path)
-    if key_path == CODES:
-        listed = tuple(_key(code, "problem", text) for code, text in MEANINGS.items())
-        return KeyExplanation(path=CODES, type="codes of problems", meaning="", keys=listed)
+    if key_path == "codes":
+        return KeyExplanation(
+            path="codes",
+            type="codes of problems",
+            meaning="",
+            keys=tuple(_key(code, "problem", text) for code, text in MEANINGS.items()),
+        )
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
-    if key_path in ("", MANIFEST):
+    if key_path in ("", "manifest"):
         keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
-        return KeyExplanation(path="", type=_A_MANIFEST, meaning="", keys=keys)
-    if key_path in (PROJECT, PROJECT_FILE):
         return KeyExplanation(
-            path=PROJECT,
-            type="the project file lmsconf.yaml",
+            path="",
+            type="a manifest: any of these sections, each a list, in any number of files",
             meaning="",
-            keys=_rows(written_out_schema(_PROJECT_SCHEMA)),
+            keys=keys,
         )
-    return _explain_position(key_path)
+    if key_path in ("project", PROJECT_FILE):
+        keys = _rows(written_out_schema(_PROJECT_SCHEMA))
+        return KeyExplanation(path="project", type="the project file lmsconf.yaml", meaning="", keys=keys)
+    return _explain_key(key_path)
 
 
 def explainable(begun: str) -> Iterator[str]:
@@ -98,36 +98,29 @@ def explainable(begun: str) -> Iterator[str]:
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
         return
-    yield from (*KINDS, *_key_names(), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
+    yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
 
 
-def _explain_position(key_path: str) -> KeyExplanation:
+def _explain_key(key_path: str) -> KeyExplanation:
+    """Explain a path, or a key alone: once if it means the same wherever it may be used, else place by place."""
     try:
         places = [_find(key_path)]
     except UsageError:
-        places = [] if "." in key_path else [*_anywhere(key_path)]
+        places = [one for one in _positions() if one.path[-1] == key_path and one.path[0] != ABSENT]
         if not places:
             raise
-    if len(places) > 1:
-        return _explain_key(key_path, places)
-    (place,) = places
-    return KeyExplanation(
-        path=".".join(place.path),
-        type=f"{_OF_PROJECT if place.of_project else ''}{_type_in_words(place.schema)}",
-        meaning=_meaning_in(place.schema),
-        keys=_rows(place.schema),
-    )
-
-
-def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
-    """Explain a key that may be used in several places: once if it means the same in all, else place by place."""
+    first, is_single = places[0], len(places) == 1
     rows = tuple(_row(".".join(place.path), place.schema, place.needed) for place in places)
     meanings = {(row.type, row.meaning) for row in rows}
     if len(meanings) > 1:
-        return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=rows)
-    used = ", ".join(row.name.removesuffix(f".{key}") for row in rows)
-    meaning = f"{rows[0].meaning}\n\nA key of: {used}."
-    return KeyExplanation(path=key, type=rows[0].type, meaning=meaning, keys=_rows(places[0].schema))
+        return KeyExplanation(path=key_path, type=f"a key with {len(meanings)} meanings", meaning="", keys=rows)
+    used = ", ".join(row.name.removesuffix(f".{key_path}") for row in rows)
+    return KeyExplanation(
+        path=rows[0].name if is_single else key_path,
+        type=f"{_OF_PROJECT if is_single and first.of_project else ''}{rows[0].type}",
+        meaning=rows[0].meaning if is_single else f"{rows[0].meaning}\n\nA key of: {used}.",
+        keys=_rows(first.schema),
+    )
 
 
 def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
@@ -136,7 +129,8 @@ def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
 
 
 def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
-    return _key(name, _type_in_words(schema), _meaning_in(schema), needed)
+    meanings = (str(one["description"]) for one in _alternatives(schema) if "description" in one)
+    return _key(name, _type_in_words(schema), next(meanings, ""), needed)
 
 
 def _find(key_path: str) -> Position:
@@ -144,35 +138,35 @@ def _find(key_path: str) -> Position:
     words = key_path.split(".")
     manifest, project = manifest_schema(), written_out_schema(_PROJECT_SCHEMA)
     sections = {kind.name: kind.section for kind in KINDS.values()}
-    of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
+    of_project = words[0] == "project" or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
     path: tuple[str, ...] = ()
-    for word in words[words[0] == PROJECT :]:
+    below = "additionalProperties"
+    for word in words[words[0] == "project" :]:
         known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
         if name in known:
             schema, path = known[name], (*path, name)
-        elif path and (values := _values_of(schema)) is not None and name not in known:
+        elif path and (named := [one for one in _alternatives(schema) if isinstance(one.get(below), dict)]):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
-            schema = values
-            if not _keys_of(values):
+            schema = cast(Schema, named[0][below])
+            if not _keys_of(schema):
                 path = (*path, name)
         else:
             raise _unknown(word, path, [*known] if path else [*sections, *_key_names()])
     return Position(path, schema, of_project)
 
 
-def _anywhere(key: str) -> Iterator[Position]:
-    """Yield every position of this key, except under `absent`, in manifests and in the project file."""
-    for schema, of_project in ((manifest_schema(), False), (written_out_schema(_PROJECT_SCHEMA), True)):
-        yield from (one for one in _below(schema, (), of_project) if one.path[-1] == key and one.path[0] != ABSENT)
+@cache
+def _positions() -> list[Position]:
+    """Return every position in a manifest, and in the project file."""
+    roots = ((manifest_schema(), False), (written_out_schema(_PROJECT_SCHEMA), True))
+    return [one for schema, of_project in roots for one in _below(schema, (), of_project)]
 
 
 def _key_names() -> list[str]:
     """Return the names of all keys of manifests and of the project file: those of sections first."""
-    roots = (manifest_schema(), written_out_schema(_PROJECT_SCHEMA))
-    nested = (one.path[-1] for root in roots for one in _below(root, (), False))
-    return list(dict.fromkeys((*(key for root in roots for key in _keys_of(root)), *nested)))
+    return list(dict.fromkeys(one.path[-1] for one in sorted(_positions(), key=lambda one: len(one.path) > 1)))
 
 
 def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[Position]:
@@ -183,18 +177,27 @@ def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[
 
 
 def _explain_lint(code: str) -> KeyExplanation:
-    if code == LINTS:
+    if code == "lint":
         listed = tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values())
-        return KeyExplanation(path=LINTS, type=f"{_OF_PROJECT}mapping", meaning=_LINTS_MEANING, keys=listed)
+        meaning = (
+            "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and "
+            "probably not what was meant. It sends no request, and says nothing about what the command does not know."
+        )
+        return KeyExplanation(path="lint", type=f"{_OF_PROJECT}mapping", meaning=meaning, keys=listed)
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
     where = "validate and plan" if rule.in_validate else "plan"
+    effect = "error: `validate` exits 1, and `apply` stops with exit 4."
     return KeyExplanation(
         path=code,
         type=f"lint, {rule.level} by default, in {where}",
         meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
-        keys=_LINT_KEYS,
+        keys=(
+            _key("level", "one of " + ", ".join(LintLevel), effect, True),
+            _key("reason", "text", "The reason; required if the level is below the default."),
+            _key("until", "text", "The entry is valid before this date."),
+        ),
     )
 
 
@@ -226,12 +229,6 @@ def _keys_of(schema: Schema) -> dict[str, Schema]:
     return keys
 
 
-def _values_of(schema: Schema) -> Schema | None:
-    """Return the schema of the values of a mapping with names of the user's own; None for any other position."""
-    values = (alternative.get("additionalProperties") for alternative in _alternatives(schema))
-    return next((cast(Schema, value) for value in values if isinstance(value, dict)), None)
-
-
 def _needed_keys(schema: Schema) -> frozenset[str]:
     """Return the keys that every alternative mapping requires, except one that reads its entries from a sheet."""
     mappings = [one for one in _alternatives(schema) if "properties" in one and not one.get("x-sheet")]
@@ -239,18 +236,10 @@ def _needed_keys(schema: Schema) -> frozenset[str]:
     return frozenset.intersection(*needs) if needs else frozenset()
 
 
-def _meaning_in(schema: Schema) -> str:
-    """Return the first description in the schema or its alternatives."""
-    return next(
-        (str(alternative["description"]) for alternative in _alternatives(schema) if "description" in alternative), ""
-    )
-
-
 def _type_in_words(schema: Schema) -> str:
     """Describe the accepted types in words."""
-    for word in ("oneOf", "anyOf") if "type" not in schema else ():
-        if word in schema:
-            return " or ".join(dict.fromkeys(_type_in_words(one) for one in cast("list[Schema]", schema[word])))
+    if "type" not in schema and (branches := branches_of(schema)):
+        return " or ".join(dict.fromkeys(map(_type_in_words, branches)))
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:

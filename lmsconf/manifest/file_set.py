@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -26,13 +27,13 @@ MANIFEST_ENDINGS: Final = (".yaml", ".yml")
 
 
 class ManifestFileReader:
-    """Read the files of one project, by path relative to its root, and record the sha256 of each."""
+    """Read the files of one project. digests: path relative to its root → sha256 of each that was read."""
 
     def __init__(self, root: Path, unsaved_contents: Mapping[str, bytes] | None = None) -> None:
         """unsaved_contents: path relative to the root → content to use instead of what is on disk."""
         self.root = root
         self._unsaved_contents = unsaved_contents or {}
-        self._digests: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
         self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
 
     def relative_path(self, path: Path) -> str:
@@ -49,24 +50,28 @@ class ManifestFileReader:
 
     def check_total_size(self, paths: Sequence[Path]) -> None:
         """Check the total size of the manifests before reading any. Raises ProblemsFound if it exceeds TOTAL_LIMIT."""
-        total = sum(_size(path) for path in paths)
+        total = 0
+        for path in paths:
+            with suppress(OSError):  # reading will report it
+                total += path.stat().st_size
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
-            message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
             raise problem_found(
-                "manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.relative_path(paths[0]))
+                "manifest/too-large",
+                f"{size}, and at most {_mib(TOTAL_LIMIT)} are read",
+                hint=_SPLIT,
+                source=SourceLocation(self.relative_path(paths[0])),
             )
 
     def _content(self, path: Path, limit: int, together: int) -> bytes:
         name = self.relative_path(path)
-        data = (
-            self._unsaved_contents[name] if name in self._unsaved_contents else self._bytes(path, name, limit, together)
-        )
-        if len(self._digests) >= FILES_LIMIT:
+        unsaved = self._unsaved_contents.get(name)
+        data = self._bytes(path, name, limit, together) if unsaved is None else unsaved
+        if len(self.digests) >= FILES_LIMIT:
             raise problem_found(
                 "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
             )
-        self._digests[name] = hashlib.sha256(data).hexdigest()
+        self.digests[name] = hashlib.sha256(data).hexdigest()
         return data
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
@@ -90,24 +95,18 @@ class ManifestFileReader:
         self._left[together] -= len(data)
         if self._left[together] < 0:
             files = "CSV files and workbooks" if together == TABLES_LIMIT else "manifests"
-            message = f"with this file the {files} are larger than {_mib(together)}"
-            raise problem_found("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
+            raise problem_found(
+                "manifest/too-large",
+                f"with this file the {files} are larger than {_mib(together)}",
+                hint=_SPLIT,
+                source=SourceLocation(name),
+            )
         return data
 
     def is_inside_project(self, path: Path) -> bool:
         """Whether the path, with all symbolic links resolved, is inside the project."""
         # Unlike Path.resolve, realpath does not raise for circular symbolic links.
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
-
-    @property
-    def read_paths(self) -> tuple[str, ...]:
-        """Paths of all files that were read, sorted."""
-        return tuple(sorted(self._digests))
-
-    @property
-    def content_digest(self) -> str:
-        """sha256 over path and content of all files that were read, independent of read order."""
-        return files_digest(self._digests)
 
 
 def files_digest(digests: Mapping[str, str]) -> str:
@@ -124,8 +123,8 @@ def decode_text(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-        utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        raise _not_utf8(name, "UTF-16" if utf16 else "not UTF-8", line, column) from error
+        is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        raise _not_utf8(name, "UTF-16" if is_utf16 else "not UTF-8", line, column) from error
     if _NO_MARK.match(data):
         raise _not_utf8(name, "UTF-16", 1, 1)
     return text
@@ -147,39 +146,24 @@ def _mib(size: int) -> str:
     return f"{size >> 20} MiB"
 
 
-def _size(path: Path) -> int:
-    """Return the size in bytes that stat reports; 0 if stat fails, since reading will report the error."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
     """Return all manifests below a folder, sorted by path. Raises ProblemsFound if the project has no such folder.
 
     Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
     unsafe: resources that are owned and not declared are deleted.
     """
+    where = SourceLocation(files.relative_path(folder))
+    hint = "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
     if not folder.is_dir():
-        message = "is not a folder" if folder.exists() else "there is no such folder"
         raise problem_found(
-            "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
+            "manifest/no-folder", "is not a folder" if folder.exists() else "there is no such folder", hint, where
         )
     if not files.is_inside_project(folder):
-        message = "is outside the project"
-        raise problem_found(
-            "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
-        )
+        raise problem_found("manifest/outside", "is outside the project", hint, where)
     # The project file may be in the manifest folder, but is not a manifest.
     return sorted(
         (path for path in _below(folder) if files.relative_path(path) != PROJECT_FILE), key=files.relative_path
     )
-
-
-_NAMED: Final = (
-    "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
-)
 
 
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
@@ -188,25 +172,30 @@ def read_manifest(path: Path, files: ManifestFileReader) -> str:
     if path.is_dir():
         return _refuse_folder(path, where)
     if not files.is_inside_project(path):
-        hint = "Replace the link by the file."
-        raise problem_found("manifest/outside", "is a symbolic link out of the project", hint=hint, source=where)
+        raise problem_found(
+            "manifest/outside",
+            "is a symbolic link out of the project",
+            hint="Replace the link by the file.",
+            source=where,
+        )
     return files.read_yaml(path)
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
     """Raise ProblemsFound with the reason why a folder was not searched."""
     if path.is_symlink():
-        message = "is a symbolic link to a folder, and such links are not followed"
-        hint = "Replace the link by the folder, or give it a name that begins with . or _ to skip it."
-        raise problem_found("manifest/linked-folder", message, hint=hint, source=where)
+        raise problem_found(
+            "manifest/linked-folder",
+            "is a symbolic link to a folder, and such links are not followed",
+            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
+            source=where,
+        )
     try:
         os.scandir(path).close()
+        reason = "it changed while it was read"
     except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise problem_found("manifest/unreadable", message, source=where) from error
-    raise problem_found(
-        "manifest/unreadable", "cannot be read: it changed while it was read", hint="Try again.", source=where
-    )
+        reason = str(error.strerror or error)
+    raise problem_found("manifest/unreadable", f"cannot be read: {reason}", hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -20,15 +20,14 @@ from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.assignment.parse import item_addresses, parse_test
 from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
-from lmsconf.manifest.entries_from_tables import FILE, TableFiles
-from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
+from lmsconf.manifest.entries_from_tables import TableFiles
+from lmsconf.manifest.file_set import ManifestFileReader, files_digest, find_manifests, read_manifest
 from lmsconf.manifest.named_sets import EntryExpander
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
     UndeclaredNames,
     find_conflicts,
-    no_manifest_problem,
     nothing_declared_problem,
     sort_and_limit,
     unknown_workspace_problems,
@@ -38,7 +37,6 @@ from lmsconf.manifest.schema_check import (
     ABSENT,
     SchemaFinding,
     Section,
-    entry_from_short_form,
     entry_lists,
     has_sections,
     new_findings,
@@ -52,12 +50,12 @@ from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.support.strict_json import map_texts
 
 if TYPE_CHECKING:
     from lmsconf.manifest.schema_messages import PeopleNames
 
 
-_ONLY_IN = "only_in"
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
 ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
@@ -70,7 +68,9 @@ def entry_key(section: Section, body: Json) -> EntryKey | None:
     if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
         return None
     name = body.get(section.kind.name_key)
-    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and _ONLY_IN not in body else None
+    return (
+        (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and "only_in" not in body else None
+    )
 
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
@@ -132,8 +132,8 @@ def load_folder(
         absent=tuple(loading.absent),
         tests=tuple(loading.tests),
         problems=tuple(sort_and_limit(dict.fromkeys(loading.problems))),
-        files=loading.files.read_paths,
-        digest=loading.files.content_digest,
+        files=tuple(sorted(reader.digests)),
+        digest=files_digest(reader.digests),
     )
 
 
@@ -179,8 +179,9 @@ class _Loading(Struct):
         if self.expanded is not None:
             self.expanded += [(entry.section.path, entry.body) for entry, _ in self._parsed]
         if not self._is_enough():
-            found = find_conflicts(self.declared(), self.absent, self.declared(is_part=True))
-            self.problems += islice(found, ENOUGH + 1)
+            self.problems += islice(
+                find_conflicts(self.declared(), self.absent, self.declared(is_part=True)), ENOUGH + 1
+            )
 
     def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
         """Return what whole entries declare, or what entries do whose other keys have errors."""
@@ -200,14 +201,17 @@ class _Loading(Struct):
         """
         reporter = Reporter(self.problems)
         variables = Variables(self.known, reporter)
-        expander = EntryExpander(self.files, set_validators(), reporter, self.undeclared)
-        expander.collect_sets(layers, variables)
+        tables = TableFiles(self.files, self.problems)
+        expander = EntryExpander(set_validators(), tables, reporter, self.undeclared)
         self._all_documents = [*chain.from_iterable(layers)]
         for layer, documents in enumerate(layers):
-            self._add_layer(layer, self._layer_entries(documents, variables, expander.tables))
+            for document in documents:
+                expander.collect_sets(document, layer, variables)
+        for layer, documents in enumerate(layers):
+            self._add_layer(layer, documents, variables, tables)
         for entry in self._sound:
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
-                expander.conditions.add_field(cast(Map, entry.body))
+                expander.add_field(cast(Map, entry.body))
         for entry in self._sound:
             if self._is_enough():
                 return
@@ -215,29 +219,28 @@ class _Loading(Struct):
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
-            self.problems += expander.unused_set_notes()
+            expander.note_unused_sets()
 
-    def _add_layer(self, layer: int, entries: Iterable[Entry]) -> None:
-        """Add the entries of one folder, each in place of the one that it changes."""
+    def _add_layer(
+        self, layer: int, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
+    ) -> None:
+        """Add the entries of one folder, each in place of the one that it changes.
+
+        Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
+        """
         if layer:
             for number, entry in enumerate(self._sound):
                 self._index.setdefault(entry_key(entry.section, entry.body), number)
             self._index.pop(None, None)
-        for entry in entries:
-            if entry.changes is None or self._sound[entry.changes].layer == layer:
-                # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
-                self._sound.append(replace(entry, layer=layer) if layer else entry)
-            else:
-                self._sound[entry.changes] = replace(entry, layer=layer)
-
-    def _layer_entries(
-        self, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
-    ) -> Iterator[Entry]:
-        """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
         for path, items in chain.from_iterable(map(entry_lists, values)):
-            if path in sections:
-                yield from self._entries(sections[path], items, variables, tables)
+            for entry in self._entries(sections[path], items, variables, tables) if path in sections else ():
+                changed = None if entry.is_part else self._changed(entry)
+                if changed is None or self._sound[changed].layer == layer:
+                    # A second entry of this folder for one resource stays beside the first: it is a duplicate.
+                    self._sound.append(replace(entry, layer=layer) if layer else entry)
+                else:
+                    self._sound[changed] = replace(entry, layer=layer)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []
@@ -249,19 +252,17 @@ class _Loading(Struct):
             return documents
         for path in paths:
             try:
-                text = read_manifest(path, self.files)
-                reading = read_yaml(self.files.relative_path(path), text, budget=budget)
+                reading = read_yaml(self.files.relative_path(path), read_manifest(path, self.files), budget=budget)
             except ProblemsFound as unreadable:
                 reading = YamlReadResult(problems=[*unreadable.problems])
             documents += reading.documents
             self.problems += reading.problems
             self.undeclared.everything |= bool(reading.problems)
         if not any(map(has_sections, documents)) and not self.problems:
-            names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
-                nothing_declared_problem(names, documents)
-                if names
-                else no_manifest_problem(self.files.relative_path(folder))
+                nothing_declared_problem(
+                    self.files.relative_path(folder), [self.files.relative_path(path) for path in paths], documents
+                )
             )
         return documents
 
@@ -272,28 +273,38 @@ class _Loading(Struct):
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
             for entry in map(self._merged, variables.expand_entry(section, item, items.source, at)):
-                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
+                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and "file" in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
                 if findings or not entry.is_complete:
                     self._tell(entry, new_findings(findings, reported))
                     if section.is_declared and not is_sheet:
-                        yield from self._valid_part(entry, findings)
+                        # What fits its schema, to check what that refers to, and what refers to it.
+                        part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
+                        if part is not None:
+                            yield replace(entry.of(part), is_part=True)
+                        if section.kind.parts_key is not None:
+                            self.undeclared.doubt_field(entry.body)
                 elif is_sheet:
                     yield from self._rows(entry, tables)
                 elif isinstance(entry.body, Map):
                     yield entry
                 else:
-                    yield entry.of(entry_from_short_form(section.kind.name_key, entry.body, items, at))
+                    # A plain text stands for an entry with this name.
+                    yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
+
+    def _changed(self, entry: Entry) -> int | None:
+        """Return the index of the entry of an earlier folder that an entry changes; None if it adds one."""
+        return self._index.get(entry_key(entry.section, entry.body)) if self._index else None
 
     def _merged(self, entry: Entry) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
-        changes = self._index.get(entry_key(entry.section, entry.body)) if self._index else None
-        if changes is None:
+        changed = self._changed(entry)
+        if changed is None:
             return entry
-        base = self._sound[changes]
+        base = self._sound[changed]
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
-        return replace(entry, body=body, places=base.places.of(body), changes=changes)
+        return replace(entry, body=body, places=base.places.of(body))
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
@@ -308,20 +319,16 @@ class _Loading(Struct):
             if self._is_enough():
                 return
 
-    def _valid_part(self, entry: Entry, findings: Sequence[SchemaFinding]) -> Iterator[Entry]:
-        """Yield what of an entry fits its schema, to check what that refers to, and what refers to it."""
-        part = valid_part(entry.section.shape, entry.body, findings) if entry.is_complete else None
-        if part is not None:
-            yield replace(entry.of(part), is_part=True, changes=None)
-        if entry.section.kind.parts_key is not None:
-            self.undeclared.doubt_field(entry.body)
-
     def _parse(self, entry: Entry) -> None:
         section, body = entry.section, cast(Map, entry.body)
         resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
-        plain = cast(Map, plain_texts(body))
-        parsed = ManifestEntry(body=plain, places=entry.places, timezone=self.timezone, report=self.problems.append)
+        parsed = ManifestEntry(
+            body=map_texts(body, str, keys=True),
+            places=entry.places,
+            timezone=self.timezone,
+            report=self.problems.append,
+        )
         if section.is_test:
             self.tests.extend(filter(None, [parse_test(parsed)]))
         elif section.path[0] == ABSENT:

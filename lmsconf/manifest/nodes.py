@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,18 +18,8 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
-from lmsconf.support.strict_json import map_texts
 
-PEOPLE_SETS: Final = "people_sets"
-CONDITION_SETS: Final = "condition_sets"
-WINDOWS: Final = "windows"
-SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
-SET: Final = "set"
-ALLOW_EMPTY: Final = "allow_empty"
-USE: Final = "use"
-EXCEPT: Final = "except"
-CONDITIONS: Final = "conditions"
-CHOICES: Final = "choices"
+SET_SECTIONS: Final = ("condition_sets", "people_sets", "windows")
 FOR_EACH: Final = "for_each"
 
 
@@ -38,7 +28,6 @@ _WORDS: dict[str, Json] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_NUMERIC = frozenset("+-.0123456789")
 _NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
     (re.compile(r"[-+]?[0-9]{1,300}"), int),
     (re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}"), lambda word: int(word, 0)),
@@ -55,7 +44,7 @@ def resolve_scalar(word: str) -> Json:
     """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
     if word in _WORDS:
         return _WORDS[word]
-    if word[0] not in _NUMERIC:
+    if word[0] not in "+-.0123456789":
         return word
     for form, read in _NUMBERS:
         if form.fullmatch(word):
@@ -85,11 +74,6 @@ class EscapedText(str):
     """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
 
     __slots__ = ()
-
-
-def escaped_texts(value: Json) -> Json:
-    """Return a value with every text as one whose control characters are written as escapes."""
-    return cast(Json, map_texts(value, EscapedText, keys=True))
 
 
 class Source:
@@ -204,8 +188,11 @@ def merge_mappings(base: Map, other: Map) -> Map:
         return base or other
     pairs = {**_pairs(base), **_pairs(other)}
     positions = [place for _, *places in pairs.values() for place in places]
-    source = CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions])
-    return Map(source, {key: value for key, (value, *_) in pairs.items()}, range(len(positions)))
+    return Map(
+        CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions]),
+        {key: value for key, (value, *_) in pairs.items()},
+        range(len(positions)),
+    )
 
 
 def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
@@ -296,14 +283,3 @@ def _text_trails(node: Map | Seq) -> dict[str, KeyPath]:
     for text, trail in [*trails.items()]:
         trails.setdefault(casefold_name(text), trail)
     return trails
-
-
-def plain_texts(node: Json) -> Json:
-    """Return a value with plain texts in place of every EscapedText, at the same positions."""
-    if isinstance(node, str):
-        return str(node)
-    if not isinstance(node, Map | Seq) or not node.source.escapes:
-        return node
-    if isinstance(node, Map):
-        return node.changed({str(key): plain_texts(item) for key, item in node.items()})
-    return Seq(node.source, map(plain_texts, node), node.marks)

@@ -27,14 +27,6 @@ def find_conflicts(
     partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
     sets two of one name apart may be missing.
     """
-    yield from _twice(declared)
-    yield from _both(declared, absent)
-    yield from _alike(declared)
-    by_kind = grouped((*partial, *declared), lambda resource: resource.address.kind)
-    yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
-
-
-def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
     for resource, first in _pairs(declared, lambda one: one.address, same=True):
         yield Problem(
             code="manifest/declared-twice",
@@ -43,6 +35,19 @@ def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
             source=resource.source,
             address=str(resource.address),
         )
+    yield from _both(declared, absent)
+    # Relations have no name of their own: two contents may differ by case alone. Others may be told apart by `id:`.
+    named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
+    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
+        yield Problem(
+            code="name/look-alike",
+            message=f"{resource.address}: looks like {other.address}",
+            hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
+            source=resource.source,
+            address=str(resource.address),
+        )
+    by_kind = grouped((*partial, *declared), lambda resource: resource.address.kind)
+    yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
@@ -57,22 +62,6 @@ def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry
                     source=entry.source,
                     address=str(entry.address),
                 )
-
-
-def _alike(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
-    """Report names that look the same to a reader, unless either resource has an `id:`.
-
-    Relations are exempt, since they have no name of their own: two contents may differ by case alone.
-    """
-    named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
-    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
-        yield Problem(
-            code="name/look-alike",
-            message=f"{resource.address}: looks like {other.address}",
-            hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
-            source=resource.source,
-            address=str(resource.address),
-        )
 
 
 def _pairs(
@@ -193,22 +182,19 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
                 )
 
 
-def no_manifest_problem(folder: str) -> Problem:
-    return Problem(
-        code="manifest/nothing",
-        message="there is no manifest here",
-        hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
-        source=SourceLocation(folder),
-    )
-
-
-def nothing_declared_problem(files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
-    """Return the problem of manifests that declare nothing."""
-    nonempty = {document.source.path for document in documents}
+def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
+    """Return the problem of a folder without manifests, or of manifests that declare nothing."""
+    if not files:
+        return Problem(
+            code="manifest/nothing",
+            message="there is no manifest here",
+            hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
+            source=SourceLocation(folder),
+        )
+    is_single = len(files) == 1
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
-    verb, is_single = "is" if len(files) == 1 else "are", len(files) == 1
-    why = f"{verb} empty, or only comments"
-    if nonempty:
+    why = f"{'is' if is_single else 'are'} empty, or only comments"
+    if documents:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
     sections = ", ".join(kind.section for kind in KINDS.values())
     return Problem(

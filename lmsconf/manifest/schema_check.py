@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -39,21 +40,23 @@ if TYPE_CHECKING:
 
 
 Schema: TypeAlias = Mapping[str, Json]
-_TYPES: Final[dict[type, frozenset[str]]] = {
-    bool: frozenset(["boolean"]),
-    int: frozenset(["integer", "number"]),
-    float: frozenset(["number"]),
-    str: frozenset(["string"]),
-    type(None): frozenset(["null"]),
+TYPE_NAMES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
 }
-_ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
+"""Names of the JSON types in messages."""
 
 
 def types_of_value(value: Json) -> frozenset[str]:
     """Return the JSON types of a value."""
-    if isinstance(value, dict | str):
-        return frozenset(["object" if isinstance(value, dict) else "string"])
-    return _TYPES.get(type(value), frozenset(["array"]))
+    from jsonschema import Draft202012Validator  # only for a problem
+
+    return frozenset(name for name in TYPE_NAMES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
 def types_of_schema(schema: Schema) -> frozenset[str]:
@@ -66,7 +69,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
     if "const" in schema:
         return types_of_value(schema["const"])
     branches = branches_of(schema)
-    return types_of_branches(branches) if branches else _ALL
+    return types_of_branches(branches) if branches else frozenset(TYPE_NAMES)
 
 
 def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:
@@ -139,33 +142,25 @@ class SchemaFinding(Struct, frozen=True):
     union_branches: tuple[Schema, ...] = ()
 
 
-class SchemaValidator:
-    """One schema: jsonschema judges what its code in `schema_code` does not pass.
+class SchemaValidator(Struct, dict=True):
+    """One schema, written out: jsonschema judges what its code in `schema_code` does not pass.
 
-    schema: without `$ref` (`written_out_schema`).
     name: that of the schema in `schema_code`; empty if it has no code there.
     names: whether a non-empty text, and a free key, must be a name: line breaks and tabs only as escapes.
     None: any text may hold any character, such as a pattern for such names.
     """
 
-    def __init__(self, schema: Schema, name: str = "", *, names: bool | None = True) -> None:
-        self.schema = schema
-        self.name = name
-        self._names = names
+    schema: Schema
+    name: str = ""
+    names: bool | None = True
 
     def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
-        return [] if self.name and self._passes(value) else self._judged(value)
-
-    def _passes(self, value: Json) -> bool:
-        try:
-            schema_code.validate({self.name: value}, FORMATS)
-        except schema_code.Invalid:
-            return False
-        return True
-
-    def _judged(self, value: Json) -> list[SchemaFinding]:
-        from jsonschema import Draft202012Validator, FormatChecker
+        if self.name:
+            with suppress(schema_code.Invalid):
+                schema_code.validate({self.name: value}, FORMATS)
+                return []
+        from jsonschema import Draft202012Validator, FormatChecker  # only for a problem
 
         formats = FormatChecker(())
         for name, fits in FORMATS.items():
@@ -176,15 +171,14 @@ class SchemaValidator:
     @cached_property
     def strict_schema(self) -> dict[str, Json]:
         """What values are judged by: the schema, made to reject texts that cannot be names."""
-        return _strict(self.schema, names=self._names)
+        return _strict(self.schema, names=self.names)
 
 
 def forbidden_character(value: object, format: str) -> str | None:
     """Return the first character of a text that the format rejects."""
-    if not isinstance(value, str) or value.isprintable():
+    if not isinstance(value, str) or value.isprintable() or (format == NAME and isinstance(value, EscapedText)):
         return None
-    is_fit = format == NAME and isinstance(value, EscapedText)
-    found = None if is_fit else (_RAW if format == NAME else FORBIDDEN).search(value)
+    found = (_RAW if format == NAME else FORBIDDEN).search(value)
     return found and found[0]
 
 
@@ -266,9 +260,7 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 
 ABSENT: Final = "absent"
-TESTS: Final = "tests"
 _FILE: Final = "manifest.schema.json"
-_VARIABLE: Final = {"$ref": "#/$defs/variable"}
 
 
 def manifest_schema() -> Schema:
@@ -297,7 +289,7 @@ def _content(file: str) -> Schema:
 def _written_out(part: Json, file: str) -> Json:
     """Return a part of a schema without references; what is beside a reference is kept."""
     if isinstance(part, list):
-        return [_written_out(item, file) for item in part if item != _VARIABLE]
+        return [_written_out(item, file) for item in part if item != {"$ref": "#/$defs/variable"}]
     if not isinstance(part, dict):
         return part
     whole = {key: _written_out(below, file) for key, below in part.items() if key != "$ref"}
@@ -311,8 +303,9 @@ def _written_out(part: Json, file: str) -> Json:
 @cache
 def for_each_validator() -> SchemaValidator:
     """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
-    lists = dict(schema_definition(_FILE, "for_each"))
-    return SchemaValidator({"type": "object", "properties": {FOR_EACH: lists}}, FOR_EACH)
+    return SchemaValidator(
+        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}}, FOR_EACH
+    )
 
 
 def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:
@@ -391,8 +384,8 @@ def _sections() -> Iterator[Section]:
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
         yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
-    tests, _ = _entry_forms(property_schema(whole, TESTS))
-    yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests, TESTS), is_test=True)
+    tests, _ = _entry_forms(property_schema(whole, "tests"))
+    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"), is_test=True)
 
 
 @cache
@@ -422,8 +415,3 @@ def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
             yield (key,), items
         elif key == ABSENT and isinstance(items, Map):
             yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
-
-
-def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
-    """Return the mapping that a plain string abbreviates."""
-    return Map(items.source, {key: name}, [at, at])

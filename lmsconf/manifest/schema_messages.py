@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest import suggestions
-from lmsconf.manifest.nodes import PEOPLE_SETS, SET, EntrySourceMap, KeyPath, node_texts
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, node_texts
 from lmsconf.manifest.schema_check import (
     NAME,
     NEEDED,
+    TYPE_NAMES,
     Schema,
     SchemaFinding,
     branches_of,
@@ -28,7 +29,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
     types_of_value,
 )
-from lmsconf.manifest.suggestions import TYPE_NAMES, is_free_text, suggest_from_schema
+from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
 
@@ -421,12 +422,12 @@ class PeopleNames(Struct, dict=True):
         email = nearest_email(text, self._emails)
         near = same or (None if email else nearest_name(text, self._sets))
         if near is not None:
-            return f"Did you mean {{{SET}: {suggestions.quote_if_needed(near)}}}?"
+            return f"Did you mean {{set: {suggestions.quote_if_needed(near)}}}?"
         return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
 
     @cached_property
     def _sets(self) -> Sequence[str]:
-        sections = (one.value.get(PEOPLE_SETS) for one in self._documents if isinstance(one.value, dict))
+        sections = (one.value.get("people_sets") for one in self._documents if isinstance(one.value, dict))
         return [name for sets in sections if isinstance(sets, dict) for name in sets]
 
     @cached_property

@@ -14,6 +14,7 @@ from typing import Final, cast
 from lmsconf.errors import SHOWN, shorten
 from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.manifest.schema_check import (
+    TYPE_NAMES,
     Schema,
     alternative_schemas,
     branches_of,
@@ -79,17 +80,6 @@ _OTHER_FILES: Final = frozenset(["file", "set"])
 EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
 
-
-TYPE_NAMES: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-"""Names of the JSON types in messages."""
 
 _PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 

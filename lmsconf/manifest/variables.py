@@ -30,21 +30,17 @@ from lmsconf.manifest.nodes import (
     node_texts,
 )
 from lmsconf.manifest.problems import shape_problems
-from lmsconf.manifest.schema_check import Section, for_each_validator
+from lmsconf.manifest.schema_check import SchemaValidator, Section, for_each_validator
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LONGEST, did_you_mean
 
-WRITTEN_OUT: Final = 50 * 1024 * 1024
-"""Maximum total length of texts with variables after substitution, in characters, in all files together."""
 VALUES: Final = 1_000_000
 """Maximum number of values that variables and `for_each` may expand to, in all files together."""
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 _WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
-_LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
-_IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
 class Reporter(Struct):
@@ -66,9 +62,12 @@ class Reporter(Struct):
 
 
 class ExpansionLimit(Struct):
-    """The remaining limits of expansion, for all files together."""
+    """The remaining limits of expansion, for all files together.
 
-    characters: int = WRITTEN_OUT
+    characters: of texts with variables, after substitution.
+    """
+
+    characters: int = 50 * 1024 * 1024
     values: int = VALUES
     copies: int = COPIES
 
@@ -76,9 +75,12 @@ class ExpansionLimit(Struct):
         """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
         self.values -= values
         if self.values < 0:
-            message = f"variables and for_each expand to more than {VALUES:,} values"
-            hint = "Write shorter lists, or split the project."
-            raise problem_found("variable/too-many", message, hint, where)
+            raise problem_found(
+                "variable/too-many",
+                f"variables and for_each expand to more than {VALUES:,} values",
+                "Write shorter lists, or split the project.",
+                where,
+            )
 
 
 class Variables(Struct):
@@ -97,11 +99,7 @@ class Variables(Struct):
         # Undefined variables are reported and left as they are.
         if isinstance(node, str):
             return self._text(node, source, at) if VARIABLE_START in node else node
-        return self._parts(node) if isinstance(node, Map | Seq) else node
-
-    def _parts(self, node: Map | Seq) -> Json:
-        """Substitute in a list or mapping; return the same node if nothing changes."""
-        if not node.source.opens:
+        if not isinstance(node, Map | Seq) or not node.source.opens:
             return node
         changed = {
             step: new
@@ -117,7 +115,8 @@ class Variables(Struct):
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
         value = self.values.get(whole[1].strip() if whole else "")
-        if isinstance(value, str) or value is None or not whole or not _is_plain(source, at):
+        is_quoted = re.sub(r"^(?:[&!]\S+ +)*", "", source.rest(at)).startswith(('"', "'", "|", ">"))
+        if isinstance(value, str) or value is None or not whole or is_quoted:
             return self._inside(text, source, at)
         if not isinstance(value, list):
             return value
@@ -145,123 +144,132 @@ class Variables(Struct):
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
         escaped, name, closed = match.groups()
+        shown = match[0]
         if escaped:
-            return match[0][1:]
+            return shown[1:]
         value = self.values.get(name.strip()) if closed else None
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
             return value
         # Located without the values of `for_each`: the problem is the same for all of them.
-        self._refuse(match, source.where(at), is_list=value is not None)
-        return match[0]
-
-    def _refuse(self, match: re.Match[str], where: SourceLocation, *, is_list: bool) -> None:
-        """Report a variable that cannot be inserted."""
-        shown, name = match[0], match[2]
-        if is_list:
+        where = source.where(at)
+        if value is not None:
             message, hint = f"{shown} is a list, so it cannot be part of a text", "as the whole value, without quotes."
             self.reporter.refuse("variable/list", message, where, f"Write {shown} {hint}")
-        elif not match[3]:
+        elif not closed:
             self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
         else:
             hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-            hint = did_you_mean(name, self.values) or hint
-            self.reporter.refuse("variable/undefined", f"the variable $({name}) is not defined", where, hint)
+            self.reporter.refuse(
+                "variable/undefined",
+                f"the variable $({name}) is not defined",
+                where,
+                did_you_mean(name, self.values) or hint,
+            )
+        return shown
+
+    def fitting(
+        self, node: Json, source: Source, at: Mark, shape: SchemaValidator, within: str
+    ) -> EntrySourceMap | None:
+        """Return a value with its variables substituted, and its locations; None after reporting what is wrong."""
+        before = self.reporter.refused
+        whole = self.substitute(node, source, at)
+        if self.reporter.refused != before:
+            return None
+        places = EntrySourceMap(whole, source, at)
+        wrong = shape_problems(shape, whole, places, within)
+        self.reporter.problems += wrong
+        return None if wrong else places
 
     def expand_entry(self, section: Section, item: Json, source: Source, at: Mark) -> Iterator[Entry]:
         """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
-        if isinstance(item, Map) and FOR_EACH in item:
-            yield from self._copies(section, item, source, at)
-        else:
+        if not isinstance(item, Map) or FOR_EACH not in item:
             yield self._entry(section, item, source, at)
+            return
+        plain = item.without(FOR_EACH)
+        wanted = self._wanted(item, source, at, section.name, plain)
+        if wanted is None:
+            return
+        count, where = math.prod(map(len, wanted.values())), item.source.where(cast(Mark, item.mark(FOR_EACH, 0)))
+        self.limit.copies -= count
+        if self.limit.copies < 0:
+            self.reporter.tell(
+                "for_each/too-many",
+                f"for_each: with this entry, the project has more than {COPIES:,} entries",
+                where,
+                "Write shorter lists, or split the project.",
+            )
+            return
+        self.limit.take(count * _size(plain), where)
+        for values in product(*wanted.values()):
+            chosen = dict(zip(wanted, values, strict=True))
+            each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
+            entry = replace(self, values={**self.values, **chosen}, each=each)._entry(section, plain, source, at)
+            yield entry
+            if not entry.is_complete:
+                return
 
     def _entry(self, section: Section, item: Json, source: Source, at: Mark) -> Entry:
         before = self.reporter.refused
         body = self.substitute(item, source, at)
         return Entry(section, body, EntrySourceMap(body, source, at, self.each), self.reporter.refused == before)
 
-    def _copies(self, section: Section, item: Map, source: Source, at: Mark) -> Iterator[Entry]:
-        places = EntrySourceMap(item, source, at)
-        wanted = self._wanted(item, places, section.name)
-        if wanted is None:
-            return
-        plain = item.without(FOR_EACH)
-        used = set(referenced_variables(plain))
-        for name in wanted:
-            if name not in used:
-                self._tell("for_each/unused", f"this entry does not use $({name})", places, name, _UNUSED)
-                return
-        count = math.prod(map(len, wanted.values()))
-        self.limit.copies -= count
-        if self.limit.copies < 0:
-            message = f"with this entry, the project has more than {COPIES:,} entries"
-            self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
-            return
-        self.limit.take(count * _size(plain), places.at(FOR_EACH))
-        for values in product(*wanted.values()):
-            chosen = dict(zip(wanted, values, strict=True))
-            each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            variables = replace(self, values={**self.values, **chosen}, each=each)
-            entry = variables._entry(section, plain, source, at)
-            yield entry
-            if not entry.is_complete:
-                return
+    def _wanted(self, item: Map, source: Source, at: Mark, within: str, plain: Map) -> Mapping[str, list[Json]] | None:
+        """Return the values of each name; None if there are none, or after reporting a problem.
 
-    def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
-        """Return the values of each name; None if there are none, or after reporting a problem."""
-        before = self.reporter.refused
-        expanded = self.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
-        places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        is_refused = self.reporter.refused != before
-        wrong = [] if is_refused else shape_problems(for_each_validator(), {FOR_EACH: expanded}, places, within)
-        self.reporter.problems += wrong
-        if is_refused or wrong:
+        plain: the entry without its `for_each`.
+        """
+        places = self.fitting(item.without(*plain), source, at, for_each_validator(), within)
+        if places is None:
             return None
-        lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
-        for name, values in lists.items():
-            if name in self.values:
-                message = f"$({name}) is a variable of the project file already"
-                self._tell("for_each/taken", message, places, name, "Choose another name here.")
-                return None
-            if not values:
-                message, hint = f"{name} has no values, so this entry expands to nothing", "Remove the entry."
-                self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
-                return None
-        return lists
+        lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
+        wanted = {name: self._values(name, values, places) for name, values in lists.items()}
+        used = set(referenced_variables(plain))
+        unused = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+        for name, values in wanted.items():
+            rules = (
+                (
+                    name in self.values,
+                    "for_each/taken",
+                    f"$({name}) is a variable of the project file already",
+                    "Choose another name here.",
+                ),
+                (
+                    not values,
+                    "for_each/empty",
+                    f"{name} has no values, so this entry expands to nothing",
+                    "Remove the entry.",
+                ),
+                (name not in used, "for_each/unused", f"this entry does not use $({name})", unused),
+            )
+            for is_wrong, code, message, hint in rules:
+                if is_wrong:
+                    self.reporter.tell(
+                        code,
+                        f"for_each: {message}",
+                        places.key(FOR_EACH, name),
+                        hint,
+                        Severity.NOTE if code == "for_each/empty" else Severity.ERROR,
+                    )
+                    return None
+        return wanted
 
     def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
         """Return the values in the form of variables: a number becomes text, as the file spells it."""
         converted: list[Json] = []
         for number, value in enumerate(cast("list[Json]", values)):
-            word = json.dumps(value) if isinstance(value, int | float) else ""
             spelt = places.written(FOR_EACH, name, number)
             # For an alias, the file spells only the alias's name.
-            converted.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
+            text = spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
+            converted.append(value if isinstance(value, str | bool) else text)
         return converted
-
-    def _tell(
-        self,
-        code: str,
-        message: str,
-        places: EntrySourceMap,
-        name: str | None,
-        hint: str,
-        severity: Severity = Severity.ERROR,
-    ) -> None:
-        where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
-        self.reporter.tell(code, f"for_each: {message}", where, hint, severity)
 
 
 def referenced_variables(node: Json) -> Iterator[str]:
     """Yield every name that a value refers to as `$(name)`."""
     for text, _ in node_texts(node):
         yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
-
-
-def _is_plain(source: Source, at: Mark) -> bool:
-    """Whether the text at that position is written without quotes."""
-    return not _LEAD.sub("", source.rest(at), count=1).startswith(_IN_QUOTES)
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
@@ -275,17 +283,11 @@ def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     return Seq(node.source, items, marks)
 
 
-_NUMERIC: Final = tuple("+-.0123456789")
-_SHOWN: Final = 40
-_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
-
-
 class Entry(Struct, frozen=True):
     """An entry of a section, after expansion of variables and `for_each`.
 
     is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
-    and not planned. layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier
-    folder that it changes; None if it adds one.
+    and not planned. layer: the index of its folder, 0 for the first.
     """
 
     section: Section
@@ -294,21 +296,17 @@ class Entry(Struct, frozen=True):
     is_complete: bool = True
     is_part: bool = False
     layer: int = 0
-    changes: int | None = None
 
     def of(self, body: Map) -> Entry:
         """Return the entry with `body`, to which it was expanded."""
         return replace(self, body=body, places=self.places.of(body))
 
 
-_UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-
-
 def display_value(value: Json) -> str:
     """Format a value for display beside a location: short, on one line, quoted unless it is a plain word."""
     text = value if isinstance(value, str) else json.dumps(value)
-    clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
+    clipped = text if len(text) <= 40 else f"{text[:40]}…"
+    return text if re.fullmatch(r"[^\W_][\w.@+-]*", clipped) else json.dumps(clipped, ensure_ascii=False)
 
 
 def _size(node: Json) -> int:

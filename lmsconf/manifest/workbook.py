@@ -32,7 +32,7 @@ from lmsconf.manifest.csv_tables import (
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 if TYPE_CHECKING:
-    from python_calamine import CalamineSheet, CalamineWorkbook
+    from python_calamine import CalamineWorkbook
 
 MEMBERS: Final = 5_000
 """Maximum number of parts of a workbook."""
@@ -41,13 +41,9 @@ UNPACKED: Final = 64 * 1024 * 1024
 CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
 _ZIP, _OLD = WORKBOOK_STARTS
-_DIRECTORY_ENTRY: Final = b"PK\x01\x02"
-_CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _EXTRA: Final = "lmsconf[spreadsheets]"
-_OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 _OPEN_MANIFEST: Final = "META-INF/manifest.xml"
 _SAVE: Final = "Save it again, or save the sheet as CSV."
-_FEWER: Final = "Delete the sheets that are not needed, or save the sheet as CSV."
 _SMALLER: Final = "Delete what is not part of the table, or save the sheet as CSV."
 _CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.time | datetime.timedelta"
 _Range: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
@@ -66,7 +62,13 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
             positions = WorkbookPositions(path, found.name)
-            return _table(positions, _values(found, positions), found.merged_cell_ranges or ())
+            row, column = found.end or (0, 0)
+            if (row + 1) * (column + 1) > CELLS:
+                size = f"down to row {row + 1:,} and in {column + 1:,} columns"
+                raise _refused(
+                    path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
+                )
+            return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
     except BaseException as error:
@@ -79,8 +81,9 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
 def _check_name(path: str, data: bytes) -> None:
     """Refuse a file whose first bytes or name are not those of a workbook, and any without the extra."""
     ending = PurePosixPath(path).suffix.lower()
-    kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
-    right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
+    is_open = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet" in data[:200]
+    kind = "an OpenDocument spreadsheet" if is_open else "an Excel workbook"
+    right = PurePosixPath(path).with_suffix(".ods" if is_open else ".xlsx").name
     refuse_if(
         (
             data.startswith(_OLD),
@@ -109,7 +112,7 @@ def _check_name(path: str, data: bytes) -> None:
 def _check_size(path: str, data: bytes) -> None:
     """Refuse a zip file that is damaged, encrypted, too large when it is unpacked, or no workbook."""
     # Each entry of the directory becomes an object, so they are counted first.
-    if data.count(_DIRECTORY_ENTRY) > MEMBERS:
+    if data.count(b"PK\x01\x02") > MEMBERS:
         raise _refused(path, f"this workbook has more than {MEMBERS:,} parts", "Save the sheet as CSV.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -125,7 +128,7 @@ def _check_size(path: str, data: bytes) -> None:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
     refuse_if(
-        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER),
+        (is_too_large, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _SMALLER),
         (
             most > 10 * CELLS,
             f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
@@ -144,7 +147,7 @@ def _check_size(path: str, data: bytes) -> None:
 
 def _cells(sheet: bytes) -> int:
     """Return how many cells a sheet of Excel has from A1 to its last row and column."""
-    cells = _CELL.findall(sheet)
+    cells = re.findall(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""", sheet)
     widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
     columns = 0
     for letter in widest:
@@ -164,20 +167,12 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
     if wanted is None or not sheets:
         raise _refused(path, "this workbook has no sheet that is shown", "Name the sheet with `sheet: NAME`.")
     names = [sheet.name for sheet in sheets]
-    hint = did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}."
-    raise problem_found("table/sheet", f'{shorten(path)} has no sheet "{shorten(wanted)}"', hint, where)
-
-
-def _values(sheet: CalamineSheet, positions: WorkbookPositions) -> list[list[_CellValue]]:
-    """Return the values of a sheet from cell A1 on. Raises ProblemsFound if they are too many."""
-    row, column = sheet.end or (0, 0)
-    if (row + 1) * (column + 1) > CELLS:
-        message = (
-            f"this sheet has values down to row {row + 1:,} and in {column + 1:,} columns, "
-            f"and at most {CELLS:,} cells are read"
-        )
-        raise _refused(positions.path, message, _SMALLER, positions.sheet)
-    return [*sheet.to_python(skip_empty_area=False)]
+    raise problem_found(
+        "table/sheet",
+        f'{shorten(path)} has no sheet "{shorten(wanted)}"',
+        did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}.",
+        where,
+    )
 
 
 def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
@@ -215,14 +210,10 @@ def _text(value: _CellValue) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, datetime.datetime):
-        return _rounded(value).isoformat()
+        # A workbook holds a time as a fraction of a day.
+        is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
+        return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
     return value.isoformat(timespec="seconds") if isinstance(value, datetime.time) else str(value)
-
-
-def _rounded(moment: datetime.datetime) -> datetime.datetime:
-    """Return a time to the nearest second: a workbook holds it as a fraction of a day."""
-    is_late = moment.microsecond >= 500_000 and moment.year < datetime.MAXYEAR
-    return moment.replace(microsecond=0) + datetime.timedelta(seconds=is_late)
 
 
 def _refused(path: str, message: str, hint: str, sheet: str = "") -> ProblemsFound:

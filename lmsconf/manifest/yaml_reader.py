@@ -45,42 +45,20 @@ class YamlReadResult(Struct):
 
 def too_long_text(location: SourceLocation) -> ProblemsFound:
     """Return the error for a text longer than LONGEST."""
-    message = f"this text is longer than {LONGEST:,} characters"
-    return problem_found("yaml/too-long", message, "Write a shorter one.", location)
+    return problem_found(
+        "yaml/too-long", f"this text is longer than {LONGEST:,} characters", "Write a shorter one.", location
+    )
 
 
 def _too_deep(location: SourceLocation) -> ProblemsFound:
     """Return the error for lists and mappings nested deeper than DEPTH."""
-    message = f"lists and mappings are nested more than {DEPTH} levels deep"
-    return problem_found("yaml/too-deep", message, source=location)
-
-
-def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
-    """Report the first forbidden character of each line, and return whether there is any."""
-    if not FORBIDDEN.search(source.text):
-        return False
-    for number, line in enumerate(source.text.split("\n"), start=1):
-        if forbidden := FORBIDDEN.search(line):
-            char = forbidden[0]
-            kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-            message = f"the {kind} U+{ord(char):04X} is not allowed here"
-            where = source.where(pack_mark(number, forbidden.start() + 1))
-            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
-    return True
-
-
-def add_problem(reading: YamlReadResult, problem: Problem) -> None:
-    """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
-    reading.problems.append(problem)
-    if len(reading.problems) == ENOUGH:
-        message = f"this file has {ENOUGH} problems and more; the rest was not read"
-        raise problem_found("yaml/too-many-problems", message, source=problem.source)
+    return problem_found(
+        "yaml/too-deep", f"lists and mappings are nested more than {DEPTH} levels deep", source=location
+    )
 
 
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """PyYAML's parser: that of libyaml, or the same events, twenty times slower, where it is not installed."""
-_TOO_DEEP: Final = "exceeded maximum nesting depth"
-"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
 
 
 def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
@@ -88,19 +66,18 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
-    if error.problem == _TOO_DEEP and at is not None:
-        return _too_deep(source.where(pack_mark(at.line + 1, at.column + 1)))
     where = (0, 0) if at is None else (at.line, at.column)
+    # libyaml from 0.2.6 on says so of a thousand levels: before their events, where it looks for the end of a key.
+    if error.problem == "exceeded maximum nesting depth":
+        return _too_deep(source.where(pack_mark(where[0] + 1, where[1] + 1)))
     begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
-    complaint = ParserError(error.context or "", begun, error.problem or "unreadable", where)
-    message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
+    message, hint, (line, column) = advise_on_syntax_error(
+        ParserError(error.context or "", begun, error.problem or "unreadable", where), source.text
+    )
     return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
 
 _TAG = "tag:yaml.org,2002:"
-_BARE: Final = "!"
-_OPENERS: Final = frozenset("\"'|>[{")
-_FIRST = pack_mark(1, 1)
 
 
 class AliasBudget(Struct):
@@ -121,9 +98,7 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
     source, reading = Source(path, text), YamlReadResult()
     try:
-        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
-        if not report_forbidden_characters(source, reading):
-            _Builder(source, reading, budget or AliasBudget()).run()
+        _Builder(source, reading, budget or AliasBudget()).run()
     except ProblemsFound as stopped:
         reading.problems += stopped.problems
     except yaml.MarkedYAMLError as error:
@@ -134,7 +109,7 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
 def _mark_of(event: yaml.Event) -> Mark:
     """Return the mark at which an event begins."""
     start = cast(yaml.Mark, event.start_mark)
-    return (start.line << 32 | start.column) + _FIRST
+    return pack_mark(start.line + 1, start.column + 1)
 
 
 class _Builder:
@@ -151,14 +126,32 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
         self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
         self._words: dict[str, Json] = {}  # equal words share one value, which keeps 10,000 e-mails small
-        self._next: Callable[[], Any] = YamlParser(source.text).get_event
+        self._next: Callable[[], Any]
         self._size = self._depth = self._height = 0
 
     def run(self) -> None:
         """Read the stream into `reading.documents`. Raises ProblemsFound, or MarkedYAMLError for a syntax error."""
+        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
+        if FORBIDDEN.search(self._source.text):
+            self._report_forbidden_characters()
+            return
+        self._next = YamlParser(self._source.text).get_event
         for event in iter(self._next, None):
             if event.__class__ is yaml.DocumentStartEvent:
                 self._document(self._next())
+
+    def _report_forbidden_characters(self) -> None:
+        """Report the first forbidden character of each line."""
+        for number, line in enumerate(self._source.text.split("\n"), start=1):
+            if forbidden := FORBIDDEN.search(line):
+                code = ord(forbidden[0])
+                kind = "control character" if code < 0xA0 else "invisible character that changes how text is read"
+                self._report(
+                    "yaml/character",
+                    f"the {kind} U+{code:04X} is not allowed here",
+                    pack_mark(number, forbidden.start() + 1),
+                    "Remove it.",
+                )
 
     def _document(self, event: yaml.Event) -> None:
         """Add a document, unless it is empty. Report anchors of plain scalars that no alias uses."""
@@ -168,8 +161,12 @@ class _Builder:
         if value is not None:
             self._reading.documents.append(EntrySourceMap(value, self._source, at))
         for name, place in self._idle.items():
-            message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
-            self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
+            self._report(
+                "yaml/unused-anchor",
+                f"&{name} is a YAML anchor that nothing uses, not part of the text",
+                place,
+                self._quote_hint(place),
+            )
         self._anchors.clear()
         self._idle.clear()
 
@@ -191,23 +188,19 @@ class _Builder:
         if self._depth > DEPTH:
             raise _too_deep(self._source.where(at))
         size, height, self._height = self._size, self._height, 1
-        if isinstance(node, Seq):
-            self._read_items(node)
-        else:
+        if isinstance(node, Map):
             self._read_pairs(node)
+        else:
+            while (item := self._next()).__class__ is not yaml.SequenceEndEvent:
+                item_at = _mark_of(item)
+                node.marks.append(item_at)
+                node.append(self._value(item, item_at))
         self._size += len(node.marks)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
         self._depth -= 1
         self._height = max(height, self._height + 1)
         return node
-
-    def _read_items(self, node: Seq) -> None:
-        """Add the items of a list."""
-        while (event := self._next()).__class__ is not yaml.SequenceEndEvent:
-            at = _mark_of(event)
-            node.marks.append(at)
-            node.append(self._value(event, at))
 
     def _read_pairs(self, node: Map) -> None:
         """Add the pairs of a mapping. The value of an unusable key is dropped."""
@@ -231,14 +224,12 @@ class _Builder:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         value: Json
-        if event.tag == _BARE:
+        if event.tag == "!":
             # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
-            self._tag(_BARE, at)
+            self._tag("!", at)
             value = text
         elif event.implicit[0]:
-            if text not in self._words:
-                self._words[text] = self._plain(text, at)
-            value = self._words[text]
+            value = self._words[text] = self._plain(text, at)
         else:
             value = self._marked(event, at)
         if len(text) > LONGEST:
@@ -253,8 +244,9 @@ class _Builder:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
-            message = f"{shorten(text)} is not a finite number"
-            self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
+            self._report(
+                "yaml/number", f"{shorten(text)} is not a finite number", at, f'Write it as text: "{shorten(text)}".'
+            )
             return text
         return value
 
@@ -263,21 +255,17 @@ class _Builder:
         text = event.value
         self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
-            if not self._is_escaped(event):
-                return text
-            self._source.escapes = True
-            return EscapedText(text)
+            # Whether a text has line breaks, tabs or other control characters, all of them written as escapes.
+            start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
+            is_one_line = event.style == '"' and start.line == end.line and CONTROLS.search(text) is not None
+            is_escaped = is_one_line and "\t" not in self._source.text[start.index : end.index]
+            self._source.escapes |= is_escaped
+            return EscapedText(text) if is_escaped else text
         value = resolve_scalar(text)
-        if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
+        name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
+        if event.tag != _TAG + name:
             self._tag(event.tag, at)
         return value
-
-    def _is_escaped(self, event: yaml.ScalarEvent) -> bool:
-        """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
-        start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
-        if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
-            return False
-        return "\t" not in self._source.text[start.index : end.index]
 
     def _alias(self, event: yaml.AliasEvent, at: Mark) -> Json:
         """Return the value of an anchor, within the limits on size and depth.
@@ -288,16 +276,21 @@ class _Builder:
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
-            hint = self._quote_hint(at)
             self._report(
-                "yaml/unknown-alias", f"*{name} is an unknown alias: no complete &{name} comes before it", at, hint
+                "yaml/unknown-alias",
+                f"*{name} is an unknown alias: no complete &{name} comes before it",
+                at,
+                self._quote_hint(at),
             )
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
-            hint = "Write the values out, or split the project."
-            raise problem_found("yaml/too-many-aliases", message, hint, where)
+            raise problem_found(
+                "yaml/too-many-aliases",
+                f"aliases expand to more than {EXPANDED:,} values",
+                "Write the values out, or split the project.",
+                self._source.where(at),
+            )
         if self._depth + anchored.height > DEPTH:
             raise _too_deep(self._source.where(at))
         self._size += anchored.size - 1
@@ -317,27 +310,40 @@ class _Builder:
             word = shorten(self._source.rest(at).split(":", 1)[0].strip())
             self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
         elif key == "<<" and self._is_merge(at):
-            hint = "Write the keys out, or give the whole entry an anchor."
-            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
+            self._report(
+                "yaml/merge-key",
+                'the merge key "<<" is not supported',
+                at,
+                "Write the keys out, or give the whole entry an anchor.",
+            )
         else:
             first = self._source.where(node.mark(key, 0) or at)
-            message = f'the key "{shorten(key)}" is listed twice'
-            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
+            self._report(
+                "manifest/duplicate-key",
+                f'the key "{shorten(key)}" is listed twice',
+                at,
+                f"It is first at {first}. Keep one of the two.",
+            )
 
     def _tag(self, tag: str, at: Mark) -> None:
-        name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
-        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
-        self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
+        is_needless = tag == "!" and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{"))
+        hint = "Remove the !." if is_needless else self._quote_hint(at)
+        self._report("yaml/tag", f"the tag {shorten(tag.replace(_TAG, '!!'))} is not supported", at, hint)
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
-        add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+        """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
+        problems, where = self._reading.problems, self._source.where(at)
+        problems.append(Problem(code=code, message=message, hint=hint, source=where))
+        if len(problems) == ENOUGH:
+            raise problem_found(
+                "yaml/too-many-problems",
+                f"this file has {ENOUGH} problems and more; the rest was not read",
+                source=where,
+            )
 
     def _quote_hint(self, at: Mark) -> str | None:
         """Return the hint to quote the value of the line at a mark, if it is one."""
         from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
 
         return quote_value_hint(self._source.rest(at >> 32 << 32))
-
-
-_TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}

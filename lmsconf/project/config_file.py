@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
@@ -52,7 +51,6 @@ def suggest_address_pattern(pattern: str) -> str | None:
     return canonical_pattern(f"{near}/{name or '*'}")
 
 
-FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
 DEFAULT_KEPT_RUNS: Final = 50
 
@@ -104,11 +102,10 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
-        merged = self.merged_mapping("ownership", workspace)
-        kinds = kind_names_by_section() if merged else {}
+        kinds = kind_names_by_section()
         return {
             kinds[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
-            for section, owned in merged.items()
+            for section, owned in self.merged_mapping("ownership", workspace).items()
         }
 
     def guards(self, workspace: str) -> GuardLimits:
@@ -191,11 +188,10 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
             for path in _layer_paths(workspace)
             for at, item in self.items_at(*path, "lint")
         }
-        expired = "project/lint-expired"
         return {
             code: one.level
             for code, one in settings.items()
-            if self._holds(expired, f"lint: {code}: {one.level}", one, today, ", or set a later date")
+            if self._holds("project/lint-expired", f"lint: {code}: {one.level}", one, today, ", or set a later date")
         }
 
     def timezone(self) -> tzinfo | None:
@@ -221,8 +217,9 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     }
     own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
     protect = (*guards.protect, own) if own else guards.protect
-    least = cast(int, declared.get("min_admins", guards.min_admins))
-    return replace(guards.with_limits(limits), protect=protect, min_admins=least)
+    return replace(
+        guards.with_limits(limits), protect=protect, min_admins=cast(int, declared.get("min_admins", guards.min_admins))
+    )
 
 
 def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
@@ -238,9 +235,3 @@ def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
 def _layer_paths(workspace: str) -> tuple[tuple[str, ...], ...]:
     """Return the paths of the project level, and of the workspace, which takes precedence."""
     return (), ("workspaces", workspace)
-
-
-def parse_until(item: Mapping[str, Json]) -> date | None:
-    """Return the date under `until`; None if there is none. Raises ValueError for one that is not in the calendar."""
-    until = item.get("until")
-    return None if until is None else date.fromisoformat(str(until))

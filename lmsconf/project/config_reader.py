@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Final, cast
@@ -12,12 +13,11 @@ from typing import Final, cast
 from msgspec import convert
 from msgspec.structs import asdict, replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, require_columns
-from lmsconf.manifest.entries_from_tables import FILE as TABLE
+from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.file_set import ManifestFileReader
+from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
@@ -30,51 +30,45 @@ from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.time_formats import NO_ZONES, is_zone
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
-    FILE,
     PlainSettings,
     ProjectFile,
     kind_names_by_section,
-    parse_until,
     suggest_address_pattern,
 )
 from lmsconf.support import url_rules
 
 SANDBOX: Final = "sandbox:"
-_NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."
-_EMPTY_HINT: Final = (
-    'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
-)
 
 
 def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
-    path = root / FILE
+    path = root / PROJECT_FILE
     if path.is_symlink():
         raise problem_found(
             "project/link",
             "is a symbolic link, and such links are not followed",
             "Replace the link by the file.",
-            SourceLocation(FILE),
+            SourceLocation(PROJECT_FILE),
         )
     if not path.is_file():
-        raise problem_found(
-            "project/missing",
-            f"there is no {FILE} in {root.absolute()}",
-            f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
-        )
-    reading = read_yaml(FILE, ManifestFileReader(root).read_yaml(path))
+        hint = "Run `lmsconf init` to create a project, or go to the project (with -C)."
+        if (root / "lmsconf.yml").is_file():
+            hint = f"Rename lmsconf.yml to {PROJECT_FILE}."
+        raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
+    reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
-        raise ProblemsFound(reading.problems) if reading.problems else empty
+        line = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}.'
+        hint, where = f"{line} Or delete it, and run `lmsconf init`.", SourceLocation(PROJECT_FILE)
+        raise_found(reading.problems)
+        raise problem_found("project/empty", "the project file is empty", hint, where)
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
-    extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
-    problems = [*reading.problems, *extra]
+    problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
     shape = shape_problems(project_validator(), places.value, places, area="project")
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
-        if isinstance(declared, Map) and isinstance(declared.get(TABLE), str):
+        if isinstance(declared, Map) and isinstance(declared.get("file"), str):
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
@@ -133,7 +127,17 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
             project.places.at("default_workspace"),
             hint=did_you_mean(str(default), names) or known_names(names),
         )
-    yield from _zone_problems(project)
+    zone = str(project.body.get("timezone", "UTC"))
+    if not is_zone(zone):
+        from zoneinfo import available_timezones  # only a wrong name needs it
+
+        yield _problem(
+            "project/timezone",
+            f'there is no time zone "{shorten(zone)}"',
+            project.places.at("timezone"),
+            hint=did_you_mean(zone, sorted(available_timezones() - NO_ZONES))
+            or "Write an IANA name such as Europe/Stockholm.",
+        )
 
 
 def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator[Problem]:
@@ -212,18 +216,18 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
         )
     elif bare != "*" and (bare != "all" or key == "ignore") and (right := suggest_address_pattern(bare)) is not None:
         right = quote_name(shorten(pattern[: len(pattern) - len(bare)] + right))
-        kinds = ", ".join(kind_names_by_section().values())
         yield _problem(
             "project/pattern",
             f"{key}: no address can match {quote_name(shorten(pattern))}",
             project.places.at(*at),
-            hint=f"Write {right}: a kind, a slash and a name. The kinds are {kinds}.",
+            hint=f"Write {right}: a kind, a slash and a name. The kinds are "
+            f"{', '.join(kind_names_by_section().values())}.",
         )
 
 
 def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) -> Iterator[Problem]:
     try:
-        parse_until(item)
+        date.fromisoformat(str(item.get("until", "2030-01-31")))
     except ValueError:
         yield _problem(
             "project/date",
@@ -233,26 +237,10 @@ def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) 
         )
 
 
-def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
-    name = str(project.body.get("timezone", "UTC"))
-    if not is_zone(name):
-        from zoneinfo import available_timezones  # only a wrong name needs it
-
-        zones = available_timezones() - NO_ZONES
-        yield _problem(
-            "project/timezone",
-            f'there is no time zone "{shorten(name)}"',
-            project.places.at("timezone"),
-            hint=did_you_mean(name, sorted(zones)) or "Write an IANA name such as Europe/Stockholm.",
-        )
-
-
 def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None = None) -> Problem:
     return Problem(code=code, message=message, hint=hint, source=where)
 
 
-WORKSPACES: Final = "workspaces"
-TOKEN: Final = "token"  # noqa: S105  the name of a key
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A workspace's name in a table: it is part of file names, and of arguments of token commands."""
 MOST_WORKSPACES: Final = 10_000
@@ -263,28 +251,41 @@ _COLUMNS: Final = ("name", "url", *_PAIRS)
 
 def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) -> Map:
     """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
-    named, files = declared.without(TABLE, TOKEN), TableFiles(ManifestFileReader(root), problems)
+    named, files = declared.without("file", "token"), TableFiles(ManifestFileReader(root), problems)
     try:
-        places = EntrySourceMap(declared, declared.source, declared.mark(TABLE) or 0)
+        places = EntrySourceMap(declared, declared.source, declared.mark("file") or 0)
         table = files.table(declared, (), places)
         columns = _columns(table)
+        if len(table.rows) > MOST_WORKSPACES:
+            raise problem_found(
+                _CODE,
+                f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
+                "Split the project.",
+                table.sheet.where(table.header, 0),
+            )
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
-        return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
-    source = TableSource(table.sheet, [places.at(TOKEN)])
-    rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
+        return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
+    source = TableSource(table.sheet, [places.at("token")])
+    rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
     if not rows and not problems:
-        where, hint = table.sheet.row(table.header), "Add a row, or remove `file:`."
-        problems.append(_problem(_CODE, "this table has no workspace", where, hint=hint))
+        problems.append(
+            _problem(
+                _CODE,
+                "this table has no workspace",
+                table.sheet.where(table.header, 0),
+                hint="Add a row, or remove `file:`.",
+            )
+        )
     joined = merge_mappings(named, source.mapping(dict(rows), {}))
-    return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
+    return merge_mappings(body, source.mapping({"workspaces": joined}, {}))
 
 
 def _columns(table: Table) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound."""
     for number, title in enumerate(table.columns):
         where = table.sheet.where(table.header, number)
-        if column_name(title) == TOKEN:
+        if column_name(title) == "token":
             raise problem_found(
                 _CODE,
                 "a token must not stand in this file",
@@ -298,9 +299,9 @@ def _columns(table: Table) -> dict[str, int]:
                 did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
                 where,
             )
-    columns = known_columns(table, _COLUMNS, _CODE)
-    require_columns(table, columns, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}.")
-    return columns
+    return known_columns(
+        table, _COLUMNS, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}."
+    )
 
 
 def _rows(
@@ -312,53 +313,31 @@ def _rows(
     problems: list[Problem],
 ) -> Iterator[tuple[str, Map]]:
     """Yield the name and entry of each row; problems of a row are appended."""
-    if len(table.rows) > MOST_WORKSPACES:
-        problems.append(
-            _problem(
-                _CODE,
-                f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
-                table.sheet.row(table.header),
-                hint="Split the project.",
-            )
-        )
-        return
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
         marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        name = values["name"]
-        wrong = _name_problem(name, taken, source.where(marks["name"]))
-        if wrong is not None:
-            problems.append(wrong)
+        name, pairs = values["name"], {key: _pairs(values.get(key, "")) for key in _PAIRS}
+        is_name = NAME.fullmatch(name) and name not in ("file", "token")
+        rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        rules = [
+            (not is_name, "name", f'"{shorten(name)}" cannot be the name of a workspace', rule),
+            (name in taken, "name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
+        ]
+        for key in _PAIRS:
+            message = f"{shorten(values.get(key, ''))} is not a list of pairs"
+            rules.append((pairs[key] is None, key, message, "Write pairs: ring=canary, region=eu."))
+        wrong = [
+            _problem(_CODE, message, source.where(marks[key]), hint=hint)
+            for is_so, key, message, hint in rules
+            if is_so
+        ]
+        problems += wrong
+        if wrong:
             continue
         taken.add(name)
-        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {TOKEN: token})}
-        for key in _PAIRS:
-            pairs = _pairs(values.get(key, ""))
-            if pairs is None:
-                problems.append(
-                    _problem(
-                        _CODE,
-                        f"{shorten(values[key])} is not a list of pairs",
-                        source.where(marks[key]),
-                        hint="Write pairs: ring=canary, region=eu.",
-                    )
-                )
-            elif pairs:
-                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
+        given = {key: source.mapping(named, dict.fromkeys(named, marks[key])) for key, named in pairs.items() if named}
+        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token}), **given}
         yield name, source.mapping(body, marks)
-
-
-def _name_problem(name: str, taken: Collection[str], where: SourceLocation) -> Problem | None:
-    """Return why a row cannot have this name; None if it can. taken: the names of other workspaces."""
-    rules = (
-        (
-            not NAME.fullmatch(name) or name in (TABLE, TOKEN),
-            f'"{shorten(name)}" cannot be the name of a workspace',
-            "Write letters, digits, ., _ and -; begin with a letter or a digit.",
-        ),
-        (name in taken, f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
-    )
-    return next((_problem(_CODE, message, where, hint=hint) for is_bad, message, hint in rules if is_bad), None)
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

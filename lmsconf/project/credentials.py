@@ -24,7 +24,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation, UsageError, shorten
+from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, UsageError, raise_found, shorten
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.support.files import (
@@ -40,9 +40,7 @@ from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
-_ALLOW: Final = "allow"
-_PARTS: Final = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
-"""Between the parts of a word: `sh -c "./token.sh; true"` and `--config=token.ini` name files too."""
+
 
 Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
@@ -64,7 +62,7 @@ def require_approval(
     prompt; None where there is no terminal. Raises TokenSourceForbidden if the user declines or cannot be asked,
     LmsconfError for damaged approvals.
     """
-    if environ.get(VARIABLE) == _ALLOW:
+    if environ.get(VARIABLE) == "allow":
         return
     folder = state_folder(environ)
     file = None if folder is None else folder / "token-commands.json"
@@ -81,7 +79,7 @@ def require_approval(
     if ask is None:
         raise TokenSourceForbidden(
             f"the token's command is not allowed to run yet: {shown}",
-            hint=f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed.",
+            hint=f"Run it once on a terminal to allow it, or set {VARIABLE}=allow where every change is reviewed.",
         )
     if not ask(shown):
         raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
@@ -107,10 +105,9 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
 
     These are the files of the project and of the repository that it is in, and whatever links among them lead to.
     """
-    names = {part for word in command for part in (word, *_PARTS.split(word))}
-    if not names:
-        return {}
-
+    # `sh -c "./token.sh; true"` and `--config=token.ini` name files in parts of words.
+    parts = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
+    names = {part for word in command for part in (word, *parts.split(word))}
     real = Path(os.path.realpath(root))
     top = outermost_work_tree(real) or real
     # Path.is_file may raise, for a name that is too long.
@@ -134,11 +131,7 @@ def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
 
 
 _PATIENCE = 60.0
-_LARGEST: Final = 65_536
 _OURS: Final = "LMSCONF_"
-_NEVER: Final = frozenset({"LMSCONF_PLAN_KEY"})
-"""Variables with lmsconf's own secrets; a project file must not send them as a token."""
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENVS: Final = "LMSCONF_TOKEN_ENVS"
 DIRS: Final = "LMSCONF_TOKEN_DIRS"
 _FILE_HINT: Final = (
@@ -214,7 +207,10 @@ class FileToken(Struct, frozen=True):
                 hint=f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER",
             )
         try:
-            text = _small_text(real)
+            with open_nonblocking(real, os.O_NOFOLLOW) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise OSError(None, "it is a pipe or a device, not a file")
+                text = file.read(65_536).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise TokenUnavailable(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
@@ -222,9 +218,8 @@ class FileToken(Struct, frozen=True):
 
     def warning(self, source: SourceLocation) -> Problem | None:
         """Return a warning if other users of this machine can read the file."""
-        if not self._allowed(Path(os.path.realpath(self.path))):
-            return None
-        if not self.path.is_file() or not self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        is_used = self._allowed(Path(os.path.realpath(self.path))) and self.path.is_file()
+        if not is_used or not self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             return None
         return Problem(
             code="token/readable",
@@ -299,8 +294,14 @@ def token_source_from(
         name = str(expanded["env"])
         return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
     if "file" in source:
-        folders = (Path(os.path.realpath(root)), *_token_folders(environ))
-        return FileToken(root / Path(str(expanded["file"])).expanduser(), folders)
+        named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
+        for name in named:
+            if not name.startswith("/"):
+                raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
+        return FileToken(
+            root / Path(str(expanded["file"])).expanduser(),
+            tuple(Path(os.path.realpath(folder)) for folder in (root, *named)),
+        )
     words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
     return CommandToken(words, root, pattern, environ, ask)
 
@@ -312,26 +313,10 @@ def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
 
 def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
     """Whether a project file may name this variable: one with prefix LMSCONF_, or listed in LMSCONF_TOKEN_ENVS."""
-    if name in _NEVER or not _VARIABLE.fullmatch(name):
+    # The key that signs plans is lmsconf's own secret; a project file must not send it as a token.
+    if name == "LMSCONF_PLAN_KEY" or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return False
     return name.startswith(_OURS) or name in re.split(r"[,:\s]+", environ.get(ENVS, ""))
-
-
-def _token_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return the folders of LMSCONF_TOKEN_DIRS. Raises LmsconfError for a relative path."""
-    named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
-    for name in named:
-        if not name.startswith("/"):
-            raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
-    return [Path(os.path.realpath(name)) for name in named]
-
-
-def _small_text(path: Path) -> str:
-    """Return at most 64 KiB of a regular file as text. Raises OSError and UnicodeDecodeError."""
-    with open_nonblocking(path, os.O_NOFOLLOW) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(None, "it is a pipe or a device, not a file")
-        return file.read(_LARGEST).decode("utf-8")
 
 
 def _usable(text: str, origin: str, hint: str) -> Secret:
@@ -344,7 +329,6 @@ def _usable(text: str, origin: str, hint: str) -> Secret:
 
 PARTS: Final = ("url", "token", "command", "dialect")
 """The values of `--trust-project`."""
-OPTION: Final = "--trust-project"
 
 
 class RequestDestination(Struct, frozen=True, kw_only=True):
@@ -393,7 +377,7 @@ def parse_trusted_parts(text: str | None) -> frozenset[str]:
     parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if unknown := sorted(parts - set(PARTS)):
         raise UsageError(
-            f"{OPTION}: there is no {shorten(unknown[0])}",
+            f"--trust-project: there is no {shorten(unknown[0])}",
             hint=f"Name any of {', '.join(PARTS)}, with commas between them.",
         )
     return parts
@@ -403,47 +387,41 @@ def refuse_untrusted_changes(
     now: RequestDestination, base: RequestDestination, trusted: Collection[str], *, workspace: str, name: str
 ) -> None:
     """Raise ProblemsFound for each part that differs from the base and is not trusted. name: the base, for messages."""
-    differs = dict(_differences(now, base))
-    left = {part: message for part, message in differs.items() if part not in trusted}
-    if not left:
-        return
+    differs = dict(_differences(now, base, name))
     wanted = ",".join(part for part in PARTS if part in differs)
-    raise ProblemsFound(
+    raise_found(
         [
             Problem(
                 code=f"trust/{part}",
-                message=f"workspaces.{workspace}: {message.format(base=name)}",
-                hint=f"No request was sent. If you have reviewed the change: {OPTION}={wanted}",
+                message=f"workspaces.{workspace}: {message}",
+                hint=f"No request was sent. If you have reviewed the change: --trust-project={wanted}",
                 source=now.places.get(part),
             )
-            for part, message in left.items()
+            for part, message in differs.items()
+            if part not in trusted
         ]
     )
 
 
-def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[tuple[str, str]]:
-    """Yield (part, message) for each difference; `{base}` in a message is a placeholder for the base's name.
+def _differences(now: RequestDestination, base: RequestDestination, name: str) -> Iterator[tuple[str, str]]:
+    """Yield (part, message) for each difference. name: the base, for messages.
 
     A command that names a file or the folder of the project always counts as different.
     """
     if now.url != base.url:
-        yield "url", f"the url is {_escaped(now.url)}, and in {{base}} {_escaped(base.url)}"
+        yield "url", f"the url is {_shown(now.url)}, and in {name} {_shown(base.url)}"
     if now.token != base.token:
-        of = "command" if "command" in (now.token or {}) else "token"
-        yield of, f"the token is {_escaped(now.token)}, and in {{base}} {_escaped(base.token)}"
+        part = "command" if "command" in (now.token or {}) else "token"
+        yield part, f"the token is {_shown(now.token)}, and in {name} {_shown(base.token)}"
     elif now.programs:
-        yield (
-            "command",
-            f"the token's command names {_escaped(now.programs[0])}, and the project's files may be changed",
-        )
-    if now.dialect != base.dialect:
-        keys = sorted(
-            key for key in now.dialect.keys() | base.dialect.keys() if now.dialect.get(key) != base.dialect.get(key)
-        )
-        yield "dialect", f"the dialect differs from that of {{base}} in {_escaped(', '.join(keys))}"
+        named = f"the token's command names {_shown(now.programs[0])}"
+        yield "command", f"{named}, and the project's files may be changed"
+    keys = {key for key in now.dialect.keys() | base.dialect.keys() if now.dialect.get(key) != base.dialect.get(key)}
+    if keys:
+        yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(sorted(keys)))}"
 
 
-def _escaped(value: object) -> str:
-    """Return a value as short text, with braces escaped for `str.format`."""
-    text = "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return shorten(text).replace("{", "{{").replace("}", "}}")
+def _shown(value: object) -> str:
+    if value is None:
+        return "not set"
+    return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -18,11 +19,10 @@ from lmsconf.errors import (
     SourceLocation,
     UsageError,
     problem_found,
-    raise_found,
     refuse_if,
     shorten,
 )
-from lmsconf.manifest.file_set import MANIFESTS
+from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
@@ -31,7 +31,6 @@ from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.project.config_file import (
     DEFAULT_KEPT_RUNS,
     ENV_WORKSPACE,
-    FILE,
     ProjectFile,
     canonical_address_pattern,
     expand_pattern,
@@ -62,11 +61,11 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     last = find_work_tree(real) or (Path(home) if home and real.is_relative_to(home) else real)
     for folder in (start, *real.parents):
         foreign = _foreign(folder)
-        if os.path.lexists(folder / FILE):
+        if os.path.lexists(folder / PROJECT_FILE):
             if foreign is not None:
                 named = real if folder is start else folder
                 raise LmsconfError(
-                    f"{named} {foreign}, so its {FILE} is not used",
+                    f"{named} {foreign}, so its {PROJECT_FILE} is not used",
                     hint=f"If you trust it, pass its folder: -C {shlex.quote(str(named))}",
                     code="project/foreign",
                 )
@@ -85,9 +84,6 @@ def _foreign(folder: Path) -> str | None:
     if about.st_mode & stat.S_IWOTH:
         return "is writable by everybody"
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"
-
-
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class WorkspaceConfig(Struct, frozen=True, kw_only=True):
@@ -166,7 +162,9 @@ def load_settings(
     today: the date that consents are checked against; None: today in the project's time zone, or UTC. ask: the prompt
     for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
-    root = project_root(directory, environ)
+    root = directory or find_project_folder(Path(), environ)
+    if not root.is_dir():
+        raise UsageError(f"there is no folder {root}", hint="Pass the project's folder with -C.")
     selected = {"--workspace": workspace, "LMSCONF_WORKSPACE": environ.get("LMSCONF_WORKSPACE")}
     refuse_if(
         *(
@@ -179,14 +177,6 @@ def load_settings(
         )
     )
     return settings_of(read_project_file(root), root, workspace, environ, today=today, ask=ask)
-
-
-def project_root(directory: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the project's folder; None: searched for in this folder and above. Raises UsageError."""
-    root = directory or find_project_folder(Path(), environ)
-    if not root.is_dir():
-        raise UsageError(f"there is no folder {root}", hint="Pass the project's folder with -C.")
-    return root
 
 
 def settings_of(
@@ -242,34 +232,25 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     values = project.pattern_values(workspace)
     names = [expand_pattern(name, values) for name in project.folders(workspace)] or [MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
-    source = project.places.at(*at, "manifests")
-    problems = [
-        Problem(code="project/folders", message=f"manifests: {message}", hint=hint, source=source)
-        for name in names
-        for is_wrong, message, hint in _folder_rules(name, names, workspace, root)
-        if is_wrong
-    ]
-    raise_found(problems)
+    for name in names:
+        outside, _ = path_problem(root, name) or ("", "")
+        around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
+        what = "is named twice" if around is None else f"is inside {shorten(around)}"
+        refuse_if(
+            (
+                VARIABLE_START in name,
+                f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}",
+                "Add the label, or name the folder.",
+            ),
+            (outside, f"manifests: {outside}", "Name a folder inside the project, without `..`."),
+            (
+                around is not None or names.count(name) > 1,
+                f"manifests: {shorten(name)} {what}, so its files would be read twice",
+                "Name each folder once, and none inside another.",
+            ),
+            error=partial(problem_found, "project/folders", source=project.places.at(*at, "manifests")),
+        )
     return [root / name for name in names]
-
-
-def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
-    outside, _ = path_problem(root, name) or ("", "")
-    around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
-    is_twice = names.count(name) > 1
-    what = "is named twice" if around is None else f"is inside {shorten(around)}"
-    yield (
-        VARIABLE_START in name,
-        f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
-        "Add the label, or name the folder.",
-    )
-    yield bool(outside), outside, "Name a folder inside the project, without `..`."
-    yield (
-        is_twice or around is not None,
-        f"{shorten(name)} {what}, so its files would be read twice",
-        "Name each folder once, and none inside another.",
-    )
 
 
 def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
@@ -328,15 +309,15 @@ def _from_file(
 def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, str]) -> str:
     """Return the workspace's name: from the flag, the environment, `default_workspace`, or the only one declared."""
     names = list(project.mapping_at("workspaces"))
-    name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
-    if name is None and len(names) == 1:
-        return names[0]
+    only = names[0] if len(names) == 1 else None
+    name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace", only)
     if name is None:
-        hint = f"Set default_workspace, or pass --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
         raise problem_found(
             "project/no-workspace",
             "no workspace is selected" if names else "the project file has no workspace",
-            hint,
+            f"Set default_workspace, or pass --workspace {names[0]}."
+            if names
+            else f"Add `workspaces:` to {PROJECT_FILE}.",
             project.places.at(),
         )
     if name in names:
@@ -366,4 +347,4 @@ def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | No
 
 def _seconds(text: str) -> float:
     unit = text.lstrip("0123456789")
-    return int(text.removesuffix(unit)) * _UNITS[unit]
+    return int(text.removesuffix(unit)) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[unit]

@@ -26,8 +26,6 @@ from lmsconf.support.files import read_ci_workflow, read_schema
 FOLDER: Final = "schemas"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"
 PROJECT_SCHEMA: Final = "project.schema.json"
-_LARGEST: Final = 1 << 20
-"""Bytes read of a copy: more than any schema has."""
 
 
 def schema_texts() -> dict[str, str]:
@@ -48,7 +46,8 @@ def read_project_schema(root: Path, name: str) -> str | None:
         raise OSError(errno.EINVAL, "it is not a file of the project")
     try:
         with real.open("rb") as file:
-            return file.read(_LARGEST + 1).decode("utf-8", errors="replace")
+            most = 1 << 20  # more bytes than any schema has
+            return file.read(most + 1).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return None
 
@@ -71,15 +70,7 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
         yield path
 
 
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 SANDBOX: Final = "sandbox:workspace.db"
-
-
-_HASHES: Final = """\
-# The jobs have the token, so they install only packages with a hash here, and fail without one. Let pip-compile or uv
-# write the complete list, from your own index, with --generate-hashes.
-"""
 
 
 class CiSystem(StrEnum):
@@ -122,11 +113,16 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
     first = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
     needs_packages = answers.ci is not CiSystem.NONE
+    requirements = (
+        "# The jobs have the token, so they install only packages with a hash here, and fail without one. Let "
+        "pip-compile or uv\n# write the complete list, from your own index, with --generate-hashes.\n"
+        f"lmsconf=={version}\n"
+    )
     return {
         f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first,
         **({"workspace.yaml": _text("workspace.yaml")} if answers.embedded else {}),
         **(schema_texts() if answers.schemas else {}),
-        **({"requirements.txt": f"{_HASHES}lmsconf=={version}\n"} if needs_packages else {}),
+        **({"requirements.txt": requirements} if needs_packages else {}),
         **{path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()},
         ".gitignore": _text("gitignore"),
         PROJECT_FILE: _project(answers),
@@ -147,7 +143,10 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
 
 
 def _project(answers: InitAnswers) -> str:
-    name = _scalar(answers.workspace)
+    # Quoted unless it is unambiguous for YAML 1.1, too.
+    is_word = answers.workspace.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    is_plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answers.workspace) and not is_word
+    name = answers.workspace if is_plain else json.dumps(answers.workspace, ensure_ascii=False)
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:
@@ -162,12 +161,6 @@ def _project(answers: InitAnswers) -> str:
 
 def _schema_line(answers: InitAnswers, name: str, folder: str) -> str:
     return schema_comment(name, Path(folder), Path()) if answers.schemas else ""
-
-
-def _scalar(text: str) -> str:
-    """Return a name as a YAML scalar, quoted unless it is unambiguous for YAML 1.1, too."""
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
-    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 def _text(name: str) -> str:

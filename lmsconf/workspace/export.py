@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from lmsconf.kinds.kind_table import KINDS, parse
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.manifest.nodes import escaped_texts
+from lmsconf.manifest.nodes import EscapedText
 from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.schema_check import declared_section
 from lmsconf.model.address import Address
@@ -35,6 +35,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import draft_plan
 from lmsconf.planner.planned_resources import OWNED
 from lmsconf.project.config_file import order_kinds
+from lmsconf.support.strict_json import map_texts
 from lmsconf.workspace.manifest_files import (
     TeamRule,
     entries_of,
@@ -106,7 +107,7 @@ class EmptyPlanCheck(Struct):
             )
             if not unrepresentable:
                 shape = declared_section(KINDS[entry.address.kind]).shape
-                for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
+                for finding in shape.validate(map_texts(entry.body, EscapedText, keys=True)):
                     yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
     def _parsed(self, entries: Sequence[ExportedEntry]) -> list[DesiredResource[Any]]:

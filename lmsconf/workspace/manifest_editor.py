@@ -34,7 +34,6 @@ from lmsconf.manifest.edit.yaml_editor import (
     set_or_remove_key,
 )
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
-from lmsconf.manifest.named_sets import WINDOW
 from lmsconf.manifest.schema_check import declared_section, property_schema
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
@@ -266,7 +265,7 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
     A value that several items share is kept, and overridden on the item that differs.
     """
     block, siblings = _block(items, item), item.parent
-    window, default = (item.get(WINDOW), block.get(WINDOW)) if key in kind.time_keys else (None, None)
+    window, default = (item.get("window"), block.get("window")) if key in kind.time_keys else (None, None)
     if window is not None:
         raise refused_edit(
             f"{key} comes from a window",

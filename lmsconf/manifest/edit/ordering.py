@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import Part, TextBuffer, UnsafeEdit, part_spans
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents
-from lmsconf.manifest.nodes import FOR_EACH, EntrySourceMap
+from lmsconf.manifest.nodes import FOR_EACH
 from lmsconf.manifest.schema_check import Schema, branches_of, properties
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
@@ -25,25 +25,20 @@ _COMMENT: Final = r"#(?!\s*yaml-language-server:)"
 """Any comment but the one for editors, which stays at the top of its file."""
 
 
-class Permutation(NamedTuple):
-    """Parts in the order of the text, and the index of the part that takes each place."""
-
-    parts: Sequence[tuple[int, int]]
-    order: Sequence[int]
+Permutation: TypeAlias = "tuple[Sequence[tuple[int, int]], Sequence[int]]"
+"""Parts in the order of the text, and the index of the part that takes each place."""
 
 
 def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Permutation]:
     """Yield the permutation that sorts the parts of a node by their keys, unless they are sorted. Raises UnsafeEdit."""
     spans = list(part_spans(buffer, node))
     parts = [] if node.flow else [_part(buffer, node, start, end) for start, end in spans]
-    headings = _headings_above(buffer, parts) if parts else [0] * len(spans)
+    between = (buffer.text[before.end : part.comment] for before, part in pairwise(parts))
+    headings = list(accumulate((bool(text.strip()) for text in between), initial=0)) if parts else [0] * len(spans)
     order = sorted(range(len(spans)), key=lambda at: (headings[at], keys[at]))
     moved = [at for place, at in enumerate(order) if place != at]
     if moved:
-        yield Permutation(
-            _movable(buffer, node, parts, moved) if parts else _in_brackets(buffer, node, spans),
-            order,
-        )
+        yield _movable(buffer, node, parts, moved) if parts else _in_brackets(buffer, node, spans), order
 
 
 def reordered(text: str, permutations: Iterable[Permutation]) -> str:
@@ -80,12 +75,6 @@ def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
     return Part(buffer.comment_above(buffer.line_start(start), rf" {{0,{indent}}}{_COMMENT}"), start, end)
 
 
-def _headings_above(buffer: TextBuffer, parts: Sequence[Part]) -> list[int]:
-    """Return the number of headings above each part."""
-    between = (buffer.text[before.end : part.comment] for before, part in pairwise(parts))
-    return list(accumulate((bool(text.strip()) for text in between), initial=0))
-
-
 def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Sequence[int]) -> list[tuple[int, int]]:
     """Return the spans that change places. Raises UnsafeEdit if comments cannot tell what they belong to."""
     columns = {part.start - buffer.line_start(part.start) for part in parts}
@@ -96,8 +85,10 @@ def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Seque
         # The first key stands beside the dash of an item, and so does what takes its place.
         if 0 in moved and any(at in commented for at in moved if at):
             raise UnsafeEdit(node, "the key that belongs beside the dash has a comment above it")
-        first = (parts[0].start, parts[0].end)
-        return [first, *((part.start if 0 in moved else part.comment, part.end) for part in parts[1:])]
+        return [
+            (parts[0].start, parts[0].end),
+            *((part.start if 0 in moved else part.comment, part.end) for part in parts[1:]),
+        ]
     if commented == [0] and buffer.skip_blanks(0) == parts[0].start:
         # The first lines of a file are about the file.
         return [(buffer.line_start(part.start), part.end) for part in parts]
@@ -119,7 +110,9 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     if before.problems:
         raise ProblemsFound(before.problems)
     for document in before.documents:
-        _refuse_other(document, schema)
+        value, known = document.value, properties(schema)
+        if not isinstance(value, dict) or not all(key in known or key.startswith("x-") for key in value):
+            raise _refused("it has keys that manifests do not have", document.at())
     buffer = TextBuffer(text)
     try:
         permutations = [one for root in parse_documents(name, buffer.text) for one in _ordered(buffer, root, schema)]
@@ -137,17 +130,9 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     return after
 
 
-def _refuse_other(document: EntrySourceMap, schema: Schema) -> None:
-    """Raise ProblemsFound for a document of another kind, or with a mistyped key."""
-    value, known = document.value, properties(schema)
-    if not isinstance(value, dict) or not all(key in known or key.startswith("x-") for key in value):
-        raise _refused("it has keys that manifests do not have", document.at())
-
-
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    message = f"not ordered: {why}"
     return ProblemsFound(
-        [Problem(code="fmt/left", message=message, severity=Severity.WARNING, hint=BY_HAND, source=where)]
+        [Problem(code="fmt/left", message=f"not ordered: {why}", severity=Severity.WARNING, hint=BY_HAND, source=where)]
     )
 
 
@@ -164,12 +149,17 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
     """
     if node.kind == "mapping":
         schema = _form(schema, node)
-        if properties(schema):
-            yield from _sorted(buffer, node, _by_schema(node, schema))
+        if known := properties(schema):
+            # Keys for anchors and `for_each` come first, since what follows refers to them.
+            rank = {key: number for number, key in enumerate(dict.fromkeys((FOR_EACH, *known)))}
+            ranks = [-1 if key.text.startswith("x-") else rank.get(key.text, len(rank)) for key, _ in node.parts]
+            yield from _sorted(buffer, node, ranks)
         elif "x-sorted-by" in schema:
             yield from _sorted(buffer, node, [_sort_key(key.text) for key, _ in node.parts])
         for key, value in node.parts:
-            yield from _ordered(buffer, value, _below(schema, key.text))
+            more = schema.get("additionalProperties")
+            below = properties(schema).get(key.text, more if isinstance(more, dict) else {})
+            yield from _ordered(buffer, value, cast(Schema, below))
     elif node.kind == "list":
         schema = next((form for form in (schema, *branches_of(schema)) if "items" in form), {})
         if "x-sorted-by" in schema:
@@ -179,22 +169,11 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
             yield from _ordered(buffer, item, cast(Schema, schema.get("items", {})))
 
 
-def _below(schema: Schema, key: str) -> Schema:
-    more = schema.get("additionalProperties")
-    return cast(Schema, properties(schema).get(key, more if isinstance(more, dict) else {}))
-
-
 def _form(schema: Schema, node: Node) -> Schema:
     """Return the branch of a union that has all keys of a mapping; an empty schema if there is none."""
     keys = {key.text for key, _ in node.parts}
     forms = [schema, *branches_of(schema)] if properties(schema) else branches_of(schema) or [schema]
     return next((form for form in forms if keys <= properties(form).keys()), schema)
-
-
-def _by_schema(node: Node, schema: Schema) -> list[int]:
-    """Return the rank of each key: keys for anchors and `for_each` first, since what follows refers to them."""
-    rank = {key: number for number, key in enumerate(dict.fromkeys((FOR_EACH, *properties(schema))))}
-    return [-1 if key.text.startswith("x-") else rank.get(key.text, len(rank)) for key, _ in node.parts]
 
 
 def _sort_key(name: str) -> tuple[str, str]:

@@ -20,18 +20,15 @@ from lmsconf.support.strict_json import map_texts
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""
-_SHORT: Final = 60
 
 # Texts that are safe as plain scalars. Within brackets, commas and brackets end a plain scalar.
 _PLAIN: Final = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s\-]))[^\r\n\t]*")
 _BREAKS: Final = re.compile(rf"{CONTROLS.pattern}|: |:\Z| #|\s\Z")
-_BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
-_UNSEEN: Final = re.compile(f"{CONTROLS.pattern}|[\ud800-\udfff]")
 
 
 def escape_for_comment(text: str) -> str:
     """Replace characters that a comment cannot contain by Unicode escapes."""
-    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(f"{CONTROLS.pattern}|[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def format_scalar(value: Json, *, in_brackets: bool) -> str:
@@ -52,9 +49,10 @@ def double_quoted(word: str) -> str:
 
 
 def _is_plain(word: str, flow: bool) -> bool:
-    if not _PLAIN.fullmatch(word) or _BREAKS.search(word) or not isinstance(resolve_scalar(word), str):
-        return False
-    return not (flow and _BREAKS_FLOW.search(word))
+    ends = re.search(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)", word) if flow else None
+    return (
+        bool(_PLAIN.fullmatch(word)) and not _BREAKS.search(word) and not ends and isinstance(resolve_scalar(word), str)
+    )
 
 
 def format_inline(value: Json, *, in_brackets: bool = True) -> str:
@@ -81,20 +79,15 @@ def _entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
 
 def _member(key: str, value: Json, lead: str) -> Iterator[str]:
     """Yield the lines of one key and its value: on one line if it fits and is easy to read, else below the key."""
-    indent = " " * len(lead)
-    if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{_key(key)}: ", value)):
-        yield f"{lead}{_key(key)}:"
-        yield from _items(value, f"{indent}  ")
-    elif isinstance(value, dict) and value and not _fits(f"{lead}{_key(key)}: ", value):
-        yield f"{lead}{_key(key)}:"
-        for name, item in value.items():
-            yield from _member(name, item, f"{indent}  ")
-    else:
-        yield f"{lead}{_key(key)}: {format_inline(value, in_brackets=False)}"
-
-
-def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
-    for item in items:
+    start, indent = f"{lead}{_key(key)}:", " " * (len(lead) + 2)
+    is_table = isinstance(value, list) and _is_table(value)
+    if not isinstance(value, list | dict) or not value or (_fits(f"{start} ", value) and not is_table):
+        yield f"{start} {format_inline(value, in_brackets=False)}"
+        return
+    yield start
+    for name, item in value.items() if isinstance(value, dict) else ():
+        yield from _member(name, item, indent)
+    for item in value if isinstance(value, list) else ():
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
             yield from _entry_lines(item, indent)
         else:
@@ -103,15 +96,13 @@ def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
 
 def _is_table(items: Sequence[Json]) -> bool:
     """Whether to write one item per line: several items with a mapping among them, or a single long mapping."""
-    mappings = any(isinstance(item, dict) for item in items)
-    return mappings and (len(items) > 1 or len(format_inline(items[0])) > _SHORT)
+    return any(isinstance(item, dict) for item in items) and (len(items) > 1 or len(format_inline(items[0])) > 60)
 
 
 def _fits(lead: str, value: Json) -> bool:
     return len(lead) + len(format_inline(value)) <= WIDTH
 
 
-_BLANKS: Final = re.compile(r"[ \t]*")
 _BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
 """Blanks, line breaks and comments."""
 _EMPTY_LINES: Final = re.compile(r"(?:[^\S\n]*\n)*+")
@@ -160,7 +151,7 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blanks = (_BLANK_LINES if lines else _BLANKS).match(self.text, at)
+        blanks = (_BLANK_LINES if lines else re.compile(r"[ \t]*")).match(self.text, at)
         return blanks.end() if blanks else at
 
     def comment_above(self, start: int, pattern: str) -> int:
@@ -231,9 +222,8 @@ def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
     if not node.is_changed:
         return []
-    if node.flow:
-        return _bracket_edits(buffer, node)
-    return _block_list_edits(buffer, node) if node.kind == "list" else _block_mapping_edits(buffer, node)
+    in_block = _block_list_edits if node.kind == "list" else _block_mapping_edits
+    return (_bracket_edits if node.flow else in_block)(buffer, node)
 
 
 def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
@@ -247,8 +237,7 @@ def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     kept = [part for at, part in enumerate(parts) if at not in node.removed]
     if not kept and not (added and parts and _alone(buffer, parts[0])):
         return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
-    removals = _removals(buffer, parts, node.removed)
-    return [*removals, *(_additions(buffer, parts, kept, added) if added else ())]
+    return [*_removals(buffer, parts, node.removed), *(_additions(buffer, parts, kept, added) if added else ())]
 
 
 def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
@@ -299,20 +288,21 @@ class Part(Struct, frozen=True):
 
 def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove items of a list, and add new ones below the last that remains."""
-    rows = list(_rows(buffer, node))
+    rows = []
+    for dash, end in part_spans(buffer, node):
+        start = buffer.line_start(dash)
+        rows.append(Part(buffer.comment_above(start, rf" {{{dash - start}}}#"), dash, buffer.next_line(end)))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
     if node.added:
         splices.append(buffer.insert_lines(rows[-1].end, list(_new_items(buffer, node, (kept or rows)[-1]))))
     elif not kept:
-        splices.append(_emptied(buffer, node))
+        # After the key, or the anchor of the list, stands `[]` then.
+        key = next(key for key, value in cast(Node, node.parent).parts if value is node)
+        begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
+        at = begins + len(buffer.text[begins:].split(None, 1)[0])
+        splices.append(TextEdit(at, at, " []"))
     return splices
-
-
-def _rows(buffer: TextBuffer, node: Node) -> Iterator[Part]:
-    for dash, end in part_spans(buffer, node):
-        start = buffer.line_start(dash)
-        yield Part(buffer.comment_above(start, rf" {{{dash - start}}}#"), dash, buffer.next_line(end))
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
@@ -329,14 +319,6 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> T
         # Of the blank lines around a removed item those above are kept; a list does not begin with one.
         end = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, end)).end()
     return TextEdit(start, end)
-
-
-def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
-    """Write `[]` after the key of a list that has no items left."""
-    key = next(key for key, value in cast(Node, node.parent).parts if value is node)
-    begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
-    at = begins + len(buffer.text[begins:].split(None, 1)[0])
-    return TextEdit(at, at, " []")
 
 
 def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:

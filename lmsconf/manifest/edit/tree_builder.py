@@ -15,8 +15,6 @@ from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.manifest.yaml_reader import YamlParser
 from lmsconf.model.canonical_json import Json
 
-_BEFORE: Final = re.compile(r"[&!]\S*\s*")
-"""An anchor or a tag, with the space after it."""
 UNCHANGED: Final = object()
 """Value of `Node.replacement` for a node that is not replaced."""
 
@@ -127,9 +125,9 @@ class _TreeBuilder(Struct):
 
     def _placed(self, event: Any, parent: Node | None) -> Node:
         """Return a node with its position; `start` is after its anchor and tag, which a replacement must keep."""
-        begins = event.start_mark
+        begins, before = event.start_mark, re.compile(r"[&!]\S*\s*")
         start = begins.index
-        while not isinstance(event, yaml.AliasEvent) and (prefix := _BEFORE.match(self.text, start)):
+        while not isinstance(event, yaml.AliasEvent) and (prefix := before.match(self.text, start)):
             start = prefix.end()
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
         written = self.text[start : event.end_mark.index].rstrip()  # a block scalar ends after the line break

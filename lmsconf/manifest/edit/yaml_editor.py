@@ -83,8 +83,10 @@ class YamlEditor:
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
-            first = next(node for node in self.nodes if node.is_changed)
-            raise refused_edit("this cannot be edited in place: its meaning would change", first.where)
+            raise refused_edit(
+                "this cannot be edited in place: its meaning would change",
+                next(node for node in self.nodes if node.is_changed).where,
+            )
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -100,8 +102,11 @@ class YamlEditor:
 def refuse_shared(node: Node) -> None:
     """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
     if node.shared:
-        hint = "Replace each alias by the value, or change it here by hand for all of them."
-        raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", node.where, hint)
+        raise refused_edit(
+            f"&{node.anchor} is repeated by an alias elsewhere",
+            node.where,
+            "Replace each alias by the value, or change it here by hand for all of them.",
+        )
     if node.parent is not None:
         refuse_shared(node.parent)
 
@@ -117,8 +122,6 @@ ComparisonKey = Callable[[Json], Hashable]
 """Comparison key of an item: items with equal keys are the same; None if it cannot be determined."""
 
 ELSEWHERE: Final = "Change it there by hand, or write the whole list here."
-MAY_NOT_BE_EMPTY: Final = ("choices", "conditions")
-"""Keys that a manifest leaves out rather than giving an empty list."""
 
 
 def person_key(item: Json) -> Hashable:
@@ -172,7 +175,7 @@ def change_list(
             remove_key(entry, key)
     else:
         change_items(node, missing, extra, comparison_key)
-    if key in MAY_NOT_BE_EMPTY:
+    if key in ("choices", "conditions"):  # a manifest leaves them out rather than giving an empty list
         remove_emptied_list(entry, key, node)
 
 
@@ -212,27 +215,25 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
     listed.removed |= matched.keys()
     found = frozenset(matched.values())
     for lost in (item for key, item in wanted.items() if key not in found):
-        message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
-        hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        raise refused_edit(message, listed.where, hint)
+        raise refused_edit(
+            f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself",
+            listed.where,
+            f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}",
+        )
 
 
 def require_literal(node: Node | None, parent: Node) -> Node:
     """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
         raise refused_edit("what differs is not written out here", parent.where, ELSEWHERE)
-    has_variable = "$(" in node.text.replace("$$(", "")
-    origins = (
-        (node.kind == "alias", "an alias", "Replace the alias by its value, and run it again."),
-        (
-            has_variable,
-            f"a variable: {node.text}",
+    if node.kind == "alias":
+        raise refused_edit("this comes from an alias", node.where, "Replace the alias by its value, and run it again.")
+    if "$(" in node.text.replace("$$(", ""):
+        raise refused_edit(
+            f"this comes from a variable: {node.text}",
+            node.where,
             "Change the variable, or replace it by its value, and run it again.",
-        ),
-    )
-    for is_so, origin, hint in origins:
-        if is_so:
-            raise refused_edit(f"this comes from {origin}", node.where, hint)
+        )
     return node
 
 
@@ -299,8 +300,11 @@ def _find(node: Node, wanted: Condition) -> int:
     for system in (escape_variables(wanted.get("system_condition")), None):
         if system in systems.values():
             return next(at for at in fit if systems[at] == system)
-    message = f"the condition on {wanted['field']} is not in this list itself"
-    raise refused_edit(message, node.where, f"It comes from an alias, a variable or a set. {ELSEWHERE}")
+    raise refused_edit(
+        f"the condition on {wanted['field']} is not in this list itself",
+        node.where,
+        f"It comes from an alias, a variable or a set. {ELSEWHERE}",
+    )
 
 
 def _turn(item: Node, wanted: Condition) -> None:
