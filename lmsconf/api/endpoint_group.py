@@ -5,15 +5,16 @@ Callers use canonical names; they are translated here to the wire names of the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, json
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec, Operation, Schema
+from lmsconf.api.spec import ApiSpec, Schema
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
+from lmsconf.api.spec.operations import compile_schema
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     TIME_ZONE,
@@ -26,8 +27,6 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
-
-_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 
 
 def validate_arguments(
@@ -48,38 +47,25 @@ def validate_arguments(
         # The validator accepts 1.0 as an integer and a tuple as an array, but neither is encoded as one.
         if isinstance(value, float | tuple):
             raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
-    _compiled(operation)(given)
+    try:
+        compile_schema(_arguments_schema(operation), formats=False)(given)
+    except ValueError as wrong:
+        raise ValueError(f"{operation}: {wrong}") from None
 
 
 @cache
-def _compiled(operation: str) -> Callable[[object], None]:
-    """Return the compiled validator of an operation; it raises ValueError."""
-    # Imported here because only the typed methods need it: no command pays for the import.
-    import fastjsonschema
-
+def _arguments_schema(operation: str) -> bytes:
+    """Return the schema of an operation's arguments as JSON. In the body of a read operation, lists are filters."""
     known = ApiSpec.default()[operation]
+    body = known.body or {"type": "object"}
+    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
     places = {
         "path": _named(known.path_schemas, filters=False),
         "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
         "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
-        "body": _body_values(known),
+        "body": {**body, **_named(properties, filters=not known.writes)},
     }
-    validate = fastjsonschema.compile({"properties": places}, use_default=False, use_formats=False)
-
-    def check(given: object) -> None:
-        try:
-            validate(given)
-        except fastjsonschema.JsonSchemaValueException as wrong:
-            raise ValueError(f"{operation}{_wrong(wrong)}") from None
-
-    return check
-
-
-def _body_values(known: Operation) -> Schema:
-    """Return the schema of the body's values. In a read operation, lists are filters."""
-    body = dict(known.body or {"type": "object"})
-    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
-    return {**body, **_named(properties, filters=not known.writes)}
+    return json.encode({"properties": places})
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
@@ -96,38 +82,6 @@ def _property(name: str, schema: Schema, *, filters: bool) -> Schema:
         **({"items": {**cast("Schema", schema["items"]), "minLength": 1}} if has_ids else {}),
         **({"minItems": 1} if filters and schema["type"] == "array" else {}),
     }
-
-
-def _wrong(error: Any) -> str:
-    """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
-    _, _, key = str(error.name).removeprefix("data.").partition(".")
-    place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
-    if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
-        return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
-    if rule in _WORDINGS:
-        return f"{place} {_WORDINGS[rule](expected, error.value)}"
-    return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
-
-
-_WORDINGS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
-    "required": lambda names, given: f"needs {_listed(name for name in names if name not in given)}",
-    "type": lambda types, given: (
-        f"must be {' or '.join([types] if isinstance(types, str) else types)}, not {_kind(given)}"
-    ),
-    "enum": lambda values, given: f"is one of {_listed(values)}",
-    **dict.fromkeys(("minLength", "minItems"), lambda least, given: "must not be empty"),
-    "minimum": lambda least, given: f"must be at least {least}",
-    "maximum": lambda most, given: f"must be at most {most}",
-}
-"""Keyword of a schema → what it demands, of its value and the given one."""
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else type(value).__name__
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(str, names))
 
 
 ListOf = list
@@ -253,7 +207,7 @@ def _checked_answers(operation: str, type: str, answers: object, others: Mapping
     The schema is looser, as it covers all body shapes.
     """
     if not isinstance(answers, Mapping):
-        raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
+        raise ValueError(f"{operation} takes a map of {type} answers")
     for field, answer in answers.items():
         if not isinstance(field, str) or not field:
             raise ValueError(f"{operation} takes only ids of fields that are texts")
@@ -263,7 +217,7 @@ def _checked_answers(operation: str, type: str, answers: object, others: Mapping
             if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
                 raise ValueError(f"{operation}: {field} must be array of string")
         elif answer is not None and not isinstance(answer, str):
-            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
+            raise ValueError(f"{operation}: {field} must be string or null")
     return answers
 
 

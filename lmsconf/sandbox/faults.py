@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import ProblemsFound, raise_found
 
-BodyCorruption: TypeAlias = Literal["truncated", "html"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ALWAYS: Final = 2**31
 """More than any script needs."""
@@ -29,9 +28,6 @@ ALWAYS: Final = 2**31
 
 class ConnectionLost(ConnectionError):
     """The connection broke before the response. The adapters for httpx and for a port make a network error of it."""
-
-    def __init__(self) -> None:
-        super().__init__("the connection broke before an answer came")
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +51,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     cut: bool = False
     lose_answer: bool = False
-    spoil: BodyCorruption | None = None
+    spoil: Literal["truncated", "html"] | None = None
     stale: bool = False
     after: Count = 0
     calls: frozenset[Count] = frozenset()
@@ -91,20 +87,17 @@ class _PendingFault:
 
     def applies_to(self, call: int, operation: str, writes: bool) -> bool:
         """Whether the request gets this fault. Random numbers are drawn only for matching requests."""
-        if self._left < 1 or not self._matches(call, operation, writes):
+        fault = self.fault
+        is_spared = (fault.calls and call not in fault.calls) or (fault.stale and writes)
+        if self._left < 1 or is_spared or not fnmatchcase(operation, fault.operation):
             return False
         if self._spared:
             self._spared -= 1
             return False
-        if self.fault.chance < 1 and self._dice.random() >= self.fault.chance:
+        if fault.chance < 1 and self._dice.random() >= fault.chance:
             return False
         self._left -= 1
         return True
-
-    def _matches(self, call: int, operation: str, writes: bool) -> bool:
-        if (self.fault.calls and call not in self.fault.calls) or (self.fault.stale and writes):
-            return False
-        return fnmatchcase(operation, self.fault.operation)
 
 
 def parse_faults(path: Path) -> list[Fault]:

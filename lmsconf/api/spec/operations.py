@@ -6,8 +6,9 @@ are those of the description; wire names are those of a project's dialect.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
@@ -200,6 +201,30 @@ class Operation(Struct, frozen=True, kw_only=True):
 def allowed_texts(schema: Schema) -> Sequence[str]:
     """Return the allowed values of a path parameter, as text; empty: any."""
     return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
+
+
+@cache
+def compile_schema(schema: bytes, *, formats: bool) -> Callable[[object], None]:
+    """Return a function that raises ValueError for what does not match a schema, which is given as JSON.
+
+    The error names the place and the rule, but not the value: it may be personal data. formats: those of texts count.
+    """
+    import fastjsonschema  # slow to import, and no plan needs it
+
+    validate = fastjsonschema.compile(json.loads(schema), use_default=False, use_formats=formats)
+
+    def check(value: object) -> None:
+        try:
+            validate(value)
+        except fastjsonschema.JsonSchemaValueException as error:
+            place, message = (str(text).removeprefix("data.") for text in (error.name, error.message))
+            branches = error.rule_definition if error.rule in ("oneOf", "anyOf") else ()
+            if names := [name for branch in branches for name in branch.get("required", [])]:
+                number = "exactly" if error.rule == "oneOf" else "at least"
+                message = f"{place} must contain {number} one of {', '.join(names)}"
+            raise ValueError(message) from None
+
+    return check
 
 
 class ApiDescription(Struct, frozen=True, kw_only=True):
