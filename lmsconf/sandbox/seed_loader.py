@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
@@ -34,19 +34,12 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
-    SeedOrderDetails,
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
     with_empty,
 )
 from lmsconf.sandbox.seed_rows import (
-    ANSWERS,
-    CONTENTS,
-    GROUPS,
-    MANAGERS,
-    MEMBERS,
-    PEOPLE,
     EntryLoader,
     Instant,
     InvalidSeedValue,
@@ -57,18 +50,6 @@ from lmsconf.sandbox.store import Json
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T", bound=SeedEntryWithId)
-_ORDERS: Final = "INSERT INTO orders (person, details, created_at, updated_at) VALUES (?, ?, ?, ?)"
-_PARTICIPATIONS: Final = (
-    "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_EVENTS: Final = (
-    "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_CERTIFICATES: Final = (
-    "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class SeedLoader(EntryLoader):
@@ -136,38 +117,49 @@ class SeedLoader(EntryLoader):
             raise InvalidSeedValue(f"{person.email} is a duplicate")
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
-        row = (
-            *(id, person.email, person.first_name, person.last_name, person.admin, person.manager),
-            *(self.now if person.archived else None, self.now, person.custom_archive_date),
-            *(validate_language(person.language), encode(person.metadata).decode(), _applications(person)),
+        self.add(
+            "people",
+            id=id,
+            email=person.email,
+            first_name=person.first_name,
+            last_name=person.last_name,
+            admin=person.admin,
+            manager=person.manager,
+            archived_at=self.now if person.archived else None,
+            created_at=self.now,
+            custom_archive_at=person.custom_archive_date,
+            language=validate_language(person.language),
+            metadata=encode(person.metadata).decode(),
+            applications=_applications(person),
         )
-        self.rows[PEOPLE].append(row)
-        self.rows[ANSWERS].extend(self._answers(id, person))
-        if person.order_details is not None:
-            self.rows[_ORDERS].append((id, _order_details(person.order_details), self.now, self.now))
-
-    def _answers(self, id: str, person: SeedPerson) -> Iterator[tuple[str, str, str, str | None]]:
-        """The rows of a person's answers."""
         for name, answer in person.answers.items():
             field, choices = self._field(name)
             if isinstance(answer, str) and not choices:
-                yield id, field, "", answer
+                self.add("answers", person=id, field=field, choice="", text=answer)
             else:
                 for choice in (answer,) if isinstance(answer, str) else answer or ():
-                    yield id, field, _choice(name, choices, choice), None
+                    self.add("answers", person=id, field=field, choice=_choice(name, choices, choice), text=None)
+        if person.order_details is not None:
+            # Stored with the API's names: `company_name` → `companyName`.
+            given = to_builtins(person.order_details).items()
+            details = {re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in given}
+            self.add("orders", person=id, details=encode(details).decode(), created_at=self.now, updated_at=self.now)
 
     def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
         id, group = numbered
-        self._groups[GROUP, group.name].append(id)
-        self.rows[GROUPS].append((id, GROUP, group.name))
-        self.rows[MEMBERS].extend((id, self._person(email)) for email in group.members)
-        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+        self._add_group(id, GROUP, group)
+        for email in group.members:
+            self.add("members", grp=id, person=self._person(email))
+
+    def _add_group(self, id: str, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
+        self._groups[kind, group.name].append(id)
+        self.add("groups", id=id, kind=kind, name=group.name)
+        for email in group.managers:
+            self.add("managers", grp=id, person=self._person(email))
 
     def _load_smart_group(self, numbered: tuple[str, SeedSmartGroup]) -> None:
         id, group = numbered
-        self._groups[SMART_GROUP, group.name].append(id)
-        self.rows[GROUPS].append((id, SMART_GROUP, group.name))
-        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+        self._add_group(id, SMART_GROUP, group)
         write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
@@ -192,10 +184,16 @@ class SeedLoader(EntryLoader):
                 for number, one in enumerate(content.occasions, 1)
             ],
         }
-        stored = encode({key: detail for key, detail in details.items() if detail}).decode()
-        updated = self._time(content.updated)
-        row = (id, content.type, content.name, content.description, content.price, updated, stored)
-        self.rows[CONTENTS].append(row)
+        self.add(
+            "contents",
+            id=id,
+            type=content.type,
+            name=content.name,
+            description=content.description,
+            price=content.price,
+            updated_at=self._time(content.updated),
+            details=encode({key: detail for key, detail in details.items() if detail}).decode(),
+        )
 
     def _load_target(self, target: SeedContentTarget) -> None:
         assignment: dict[str, Json] = {
@@ -225,15 +223,29 @@ class SeedLoader(EntryLoader):
         id, entry = numbered
         person, content = self._pair("participations", entry)
         updated = self._time(entry.updated)
-        enrolled = updated if entry.enrolled is None else entry.enrolled
-        percentage = 100 * (entry.state == "APPROVED") if entry.percentage is None else entry.percentage
-        row = (id, person, content, entry.state, percentage, entry.revision or 1, enrolled, updated)
-        self.rows[_PARTICIPATIONS].append(row)
+        self.add(
+            "participations",
+            id=id,
+            person=person,
+            content=content,
+            state=entry.state,
+            percentage=100 * (entry.state == "APPROVED") if entry.percentage is None else entry.percentage,
+            revision=entry.revision or 1,
+            enrolled_at=updated if entry.enrolled is None else entry.enrolled,
+            updated_at=updated,
+        )
         events = (SeedEvent(status=entry.state),) if entry.events is None else entry.events
         for event_id, event in zip(self.repository.new_ids("e", len(events)), events, strict=True):
-            at = updated if event.at is None else event.at
-            values = (event.status, event.revision or 1, at, event.mandatory, event.manually)
-            self.rows[_EVENTS].append((event_id, id, *values))
+            self.add(
+                "events",
+                id=event_id,
+                participation=id,
+                status=event.status,
+                revision=event.revision or 1,
+                at=updated if event.at is None else event.at,
+                mandatory=event.mandatory,
+                manually=event.manually,
+            )
 
     def _load_certificate(self, numbered: tuple[str, SeedCertificate]) -> None:
         id, entry = numbered
@@ -241,13 +253,21 @@ class SeedLoader(EntryLoader):
         issued = self._time(entry.issued)
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
-        renewal = None if entry.recertification is None else self._content(entry.recertification)
         attachments = [
             {"url": one.url, "name": one.name, "createdAt": int(issued if one.created is None else one.created)}
             for one in entry.attachments
         ]
-        row = (id, person, content, issued, entry.expires, renewal, entry.notify, encode(attachments).decode())
-        self.rows[_CERTIFICATES].append(row)
+        self.add(
+            "certificates",
+            id=id,
+            person=person,
+            content=content,
+            issued=issued,
+            expires_at=entry.expires,
+            recertification=None if entry.recertification is None else self._content(entry.recertification),
+            notify=entry.notify,
+            attachments=encode(attachments).decode(),
+        )
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
         """The ids of person and content, a pair that a section has only once."""
@@ -298,9 +318,3 @@ def _applications(person: SeedPerson) -> str:
     if unknown := sorted(set(person.applications) - set(APPLICATIONS)):
         raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
     return encode_applications(person.applications)
-
-
-def _order_details(details: SeedOrderDetails) -> str:
-    """The order details as stored, with the API's names: `company_name` → `companyName`."""
-    values = to_builtins(details).items()
-    return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()

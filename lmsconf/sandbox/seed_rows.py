@@ -98,17 +98,7 @@ def reserve_id(id: str, taken: set[str]) -> str:
     return id
 
 
-PEOPLE: Final = (
-    "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, "
-    "language, metadata, applications) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-ANSWERS: Final = "INSERT OR IGNORE INTO answers (person, field, choice, text) VALUES (?, ?, ?, ?)"
-GROUPS: Final = "INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)"
-MEMBERS: Final = "INSERT OR IGNORE INTO members (grp, person) VALUES (?, ?)"
-MANAGERS: Final = "INSERT OR IGNORE INTO managers (grp, person) VALUES (?, ?)"
-CONTENTS: Final = (
-    "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+_LISTS: Final = ("answers", "members", "managers", "condition_choices")
 
 
 class EntryLoader:
@@ -116,7 +106,7 @@ class EntryLoader:
 
     def __init__(self, context: RequestContext) -> None:
         self.context, self.repository, self.now = context, context.repository, context.repository.now()
-        self.rows: defaultdict[str, list[tuple[Value, ...]]] = defaultdict(list)
+        self._rows: defaultdict[tuple[str, tuple[str, ...]], list[tuple[Value, ...]]] = defaultdict(list)
         self._problems: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
 
     @property
@@ -124,15 +114,23 @@ class EntryLoader:
         """The problems of all sections, each in the order of its entries."""
         return [message for found in self._problems.values() for _, message in sorted(found, key=itemgetter(0))]
 
+    def add(self, table: str, **values: Value) -> None:
+        """Add a row to those that are inserted with the entries of a section."""
+        self._rows[table, tuple(values)].append(tuple(values.values()))
+
     def load(self, section: str, entries: Mapping[int, T], load: Callable[[T], None]) -> None:
-        """Load entries one after the other, and insert the rows that this left in `rows`: statement → its values."""
+        """Load entries one after the other, and insert the rows that this added."""
         for place, entry in entries.items():
             with self.collect_problems(section, place):
                 load(entry)
         with self.collect_problems(section, len(entries)):
-            for statement, rows in self.rows.items():
+            for (table, columns), rows in self._rows.items():
+                # A list may name a person or a choice twice.
+                insert = "INSERT OR IGNORE" if table in _LISTS else "INSERT"
+                places = ", ".join("?" * len(columns))
+                statement = f"{insert} INTO {table} ({', '.join(columns)}) VALUES ({places})"
                 self.repository.execute_many(statement, rows)
-        self.rows.clear()
+        self._rows.clear()
 
     @contextmanager
     def collect_problems(self, section: str, place: int) -> Iterator[None]:
