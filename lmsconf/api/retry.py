@@ -74,8 +74,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     clock: Callable[[], float] = time.monotonic
     random_number: Callable[[], float] = random.random
 
-    def is_rate_limited(self, status: int, *, has_ever_responded: bool, retry_after: str | None) -> bool:
-        """Return whether a response means rate limiting rather than failure.
+    def is_rate_limited(self, status: int | None, *, has_ever_responded: bool, retry_after: str | None) -> bool:
+        """Return whether a response means rate limiting rather than failure. status: None without a response.
 
         A 503 without Retry-After does only from a service that has answered before: else it may be down.
         """
