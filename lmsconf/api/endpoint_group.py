@@ -94,7 +94,6 @@ LeftOut: TypeAlias = UnsetType
 Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 Values = Mapping[str, object]
-_DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")
 _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
 """The keys of requests and responses whose values may be the id of the group of all users."""
 
@@ -234,7 +233,7 @@ def _text(value: str | bool) -> str:
 def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
-    if operation in _DESCRIBED and "description" in values and not values["description"]:
+    if operation.startswith("custom-fields.") and "description" in values and not values["description"]:
         values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
         for name in WINDOW:

@@ -123,9 +123,6 @@ CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
 
 PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_TRUTH = ("true", "false")
-_METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def encode_path_segment(value: str) -> str:
@@ -141,8 +138,9 @@ def path_segment_problem(value: str) -> str | None:
     """Return why a value, encoded as one path segment, could reach another path; None if it cannot."""
     if value in ("", ".", ".."):
         return f"{value!r} is not allowed in a path"
-    has_control = _CONTROL.search(value)
-    return f"{value!r} is not allowed in a path: it contains a control character" if has_control else None
+    if re.search(r"[\x00-\x1f\x7f-\x9f]", value):
+        return f"{value!r} is not allowed in a path: it contains a control character"
+    return None
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -200,7 +198,7 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 def allowed_texts(schema: Schema) -> Sequence[str]:
     """Return the allowed values of a path parameter, as text; empty: any."""
-    return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
+    return ("true", "false") if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 
 
 @cache
@@ -284,7 +282,7 @@ def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> I
     return (
         _operation(path, method.upper(), cast("Schema", _resolved(operations[method], document, refs)))
         for path, operations in document["paths"].items()
-        for method in _METHODS
+        for method in ("get", "post", "put", "patch", "delete")
         if method in operations
     )
 
