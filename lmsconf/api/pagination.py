@@ -165,8 +165,11 @@ def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[s
 
 
 def _listed(schema: ListingSchema, scan: ListingPass, incomplete: str | None) -> ListedRows:
-    rows = tuple(row for id, row in scan.rows.items() if id != schema.reserved_id)
-    return ListedRows(rows=rows, total=max(scan.totals, default=None), incomplete=incomplete)
+    return ListedRows(
+        rows=tuple(row for id, row in scan.rows.items() if id != schema.reserved_id),
+        total=max(scan.totals, default=None),
+        incomplete=incomplete,
+    )
 
 
 def _pass(
@@ -300,9 +303,8 @@ def refuse_missing_list(operation: Operation, response: Json) -> Json:
     """Return the response. Raises InvalidResponse if its list is missing or is not a list."""
     listed, key = required_list(operation)
     if listed and isinstance(response, dict) and not isinstance(response.get(listed), list):
-        place = f"{operation.method} {operation.path}"
         raise InvalidResponse(
-            f"an answer to {place} is missing its list of {listed}",
+            f"an answer to {operation.method} {operation.path} is missing its list of {listed}",
             hint=missing_list_hint(listed, key, response),
             operation=operation.id,
         )
@@ -319,7 +321,9 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
         else f"the key {quote_name(list_name)} is missing"
     )
     other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
-    way_out = f"No dialect key names it: the service must write {list_name}, and [] where there are none."
-    if dialect_key:
-        way_out = f"If the service uses another name, set it under `dialect:` ({dialect_key})."
+    way_out = (
+        f"If the service uses another name, set it under `dialect:` ({dialect_key})."
+        if dialect_key
+        else f"No dialect key names it: the service must write {list_name}, and [] where there are none."
+    )
     return f"In the answer {wrong}{other}. Nothing is created or deleted from such a response. {way_out}"

@@ -98,8 +98,9 @@ def prepare_request(
     for name, value in given.items():
         if not re.fullmatch(r"[\x21-\x7e]+", value):  # it could inject another header
             raise ValueError(f"{value!r} cannot be the header {name}")
-    content = _body_of(operation, body)
-    return PreparedRequest(operation, operation.method, path, _query_text(query), content, operation.writes, given)
+    return PreparedRequest(
+        operation, operation.method, path, _query_text(query), _body_of(operation, body), operation.writes, given
+    )
 
 
 def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
@@ -270,8 +271,9 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
     if request.operation is None or status not in (400, 409, 422):
         return None
     if not request.writes:
-        pages = "limit" in request.operation.query
-        return f"If the service returns smaller pages only, set this under `dialect:` ({PAGE_SIZE})." if pages else None
+        if "limit" not in request.operation.query:
+            return None
+        return f"If the service returns smaller pages only, set this under `dialect:` ({PAGE_SIZE})."
     keys = ", ".join(request.operation.dialect_keys)
     return f"If the service uses other names, set them under `dialect:` ({keys})." if keys else None
 

@@ -312,5 +312,6 @@ def _proxy_variable(parts: SplitResult) -> str | None:
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(host):
         return None
-    names = (f"{parts.scheme}_proxy", "all_proxy")
-    return next((each for name in names for each in (name, name.upper()) if os.environ.get(each)), None)
+    scheme = f"{parts.scheme}_proxy"
+    names = (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")
+    return next((name for name in names if os.environ.get(name)), None)

@@ -72,8 +72,7 @@ class FaultScript:
         """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1
-            fitting = (one.fault for one in self._script if one.applies_to(self._calls, operation, writes))
-            return next(fitting, None)
+            return next((one.fault for one in self._script if one.applies_to(self._calls, operation, writes)), None)
 
 
 class _PendingFault:

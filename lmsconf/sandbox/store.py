@@ -30,7 +30,6 @@ from msgspec.json import decode
 from lmsconf.errors import LmsconfError
 
 VERSION: Final = 5
-_SCHEMA: Final = Path(__file__).with_name("schema.sql")
 
 UPGRADES: Final = {
     2: "ALTER TABLE targets ADD COLUMN type TEXT",
@@ -43,10 +42,7 @@ Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
-_STATEMENTS: Final = 512
-"""More than the handlers have: SQLite compiles each once."""
 _MODE: Final = 0o600
-_OTHERS: Final = 0o077
 _OWNERS: Final = {
     "u": "people",
     "f": "fields",
@@ -67,8 +63,6 @@ _FOREIGN: Final = (
     " WHERE made.type = 'table' AND has.hidden)"
 )
 """The number of views, triggers, virtual tables and computed columns."""
-_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The last bytes of a rollback journal that names a super-journal, which SQLite deletes after the journal is used."""
 
 
 class Repository:
@@ -138,13 +132,15 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
-        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
             last += 1
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
+            if candidate not in taken and not self.number(
+                f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?",  # noqa: S608  the names are ours
+                candidate,
+            ):
                 made.append(candidate)
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
@@ -152,9 +148,6 @@ class Repository:
     def existing_ids(self, prefix: str) -> frozenset[str]:
         """All ids of the table for that prefix."""
         return frozenset(self.column(f"SELECT id FROM {_OWNERS[prefix]}"))  # noqa: S608  the names are ours
-
-    def _holds(self, prefix: str, id: str) -> bool:
-        return bool(self.number(f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?", id))  # noqa: S608  ours too
 
     def is_empty(self) -> bool:
         """Whether no table has a row."""
@@ -202,7 +195,8 @@ class Store:
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:
-                for statement in _SCHEMA.read_text(encoding="utf-8").split(";\n"):
+                schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+                for statement in schema.split(";\n"):
                     repository.execute(statement)
                 repository.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -304,8 +298,9 @@ def _open(path: str) -> sqlite3.Connection:
         _make(path)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
+        # More statements than the handlers have: SQLite compiles each once.
         connection = sqlite3.connect(
-            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS
+            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
         )
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
@@ -338,7 +333,8 @@ def _refuse_super_journal(path: str) -> None:
         content = b"" if journal.is_symlink() else journal.read_bytes()  # SQLite follows no link either
     except OSError:
         return
-    if content.endswith(_JOURNAL_MAGIC):
+    # The last bytes of a journal that names another one, which SQLite deletes after the journal is used.
+    if content.endswith(bytes.fromhex("d9d505f920a163d7")):
         raise _unusable(path, f"{journal.name} names a file that SQLite would delete")
 
 
@@ -353,7 +349,7 @@ def _make_private(path: str) -> None:
     """Remove all access of others to an existing workspace and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm"):
         file = Path(path + suffix)
-        if file.is_file() and (about := file.stat()).st_mode & _OTHERS and about.st_uid == os.geteuid():
+        if file.is_file() and (about := file.stat()).st_mode & 0o077 and about.st_uid == os.geteuid():
             file.chmod(_MODE)
 
 

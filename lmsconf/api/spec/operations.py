@@ -244,7 +244,14 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
 def load_api_description() -> ApiDescription:
     """Return the API description packaged with lmsconf, read once per process."""
     document = decode(read_schema("openapi.json"))
-    operations = {operation.id: operation for operation in _operations(document)}
+    refs: dict[str, object] = {}
+    listed = (
+        _operation(path, method.upper(), cast("Schema", _resolved(methods[method], document, refs)))
+        for path, methods in document["paths"].items()
+        for method in ("get", "post", "put", "patch", "delete")
+        if method in methods
+    )
+    operations = {operation.id: operation for operation in listed}
     names = {
         key: key.rpartition(".")[2]
         for operation in operations.values()
@@ -273,17 +280,6 @@ def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operatio
         ),
         request_names=NameMapping.for_schema(operation.body, known),
         response_names=NameMapping.for_schema(operation.success, known),
-    )
-
-
-def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
-    """Return the operations of the document, in its order."""
-    refs: dict[str, object] = {}
-    return (
-        _operation(path, method.upper(), cast("Schema", _resolved(operations[method], document, refs)))
-        for path, operations in document["paths"].items()
-        for method in ("get", "post", "put", "patch", "delete")
-        if method in operations
     )
 
 

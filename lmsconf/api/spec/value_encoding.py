@@ -56,8 +56,6 @@ _TEXTS: Final[Mapping[str, Callable[[object], object]]] = {
     "list": lambda text: [text],
 }
 """Form of an answer to a TEXT field → its value."""
-_LISTS: Final = frozenset(("list", "list-of-objects", "name-list"))
-"""The forms whose empty value is an empty list; that of any other is an empty text."""
 _LEFT_OUT: Final = object()
 """The value of an answer that is cleared by leaving its field out of the body."""
 
@@ -150,7 +148,7 @@ def _cleared(clearing: str, field_type: str, form: str) -> object:
     """Return the value that clears an answer. form: how an answer to such a field is written otherwise."""
     empty = _empty_object(field_type, form)
     cleared = {"omit": _LEFT_OUT, "null": None, "list": [], "object": empty, "object-null": dict.fromkeys(empty)}
-    return cleared.get(clearing, [] if form in _LISTS else "")
+    return cleared.get(clearing, [] if form in ("list", "list-of-objects", "name-list") else "")
 
 
 def _empty_object(field_type: str, form: str) -> dict[str, object]:

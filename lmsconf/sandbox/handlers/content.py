@@ -74,14 +74,6 @@ _TARGETS: Final = f"""
         LEFT JOIN people p ON p.id = t.audience AND t.kind = 'USER'
     WHERE t.content = :contentId ORDER BY t.seq
 """
-_UNKNOWN: Final = {
-    "SELECT 'there is no content ' || quote(:contentId) WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
-    "SELECT 'there is no user ' || quote(:userId) "
-    "WHERE :userId IS NOT NULL AND :userId NOT IN (SELECT id FROM people)": bad_request,
-    "SELECT 'there is no group ' || quote(:targetId) "
-    "WHERE :userId IS NULL AND :targetId <> $dialect(content-targets.everyone) "
-    "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
-}
 
 
 def create_target(context: RequestContext) -> None:
@@ -89,7 +81,17 @@ def create_target(context: RequestContext) -> None:
 
     An existing assignment is replaced, or rejected with 409 if the dialect requires deleting it first.
     """
-    context.refuse(_UNKNOWN)
+    context.refuse(
+        {
+            "SELECT 'there is no content ' || quote(:contentId) "
+            "WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
+            "SELECT 'there is no user ' || quote(:userId) "
+            "WHERE :userId IS NOT NULL AND :userId NOT IN (SELECT id FROM people)": bad_request,
+            "SELECT 'there is no group ' || quote(:targetId) "
+            "WHERE :userId IS NULL AND :targetId <> $dialect(content-targets.everyone) "
+            "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
+        }
+    )
     (kind,) = context.repository.column("""
         SELECT CASE WHEN :userId IS NOT NULL THEN 'USER'
             WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'

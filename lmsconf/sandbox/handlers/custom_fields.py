@@ -190,8 +190,7 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
 
 def _choice_rows(context: RequestContext, field: str, form: str, choices: list[str]) -> list[tuple[Value, Value]]:
     """The rows of the choices of an answer, which are ids or, in some forms, names."""
-    column = "name" if form.startswith("name") else "id"
-    query = f"SELECT {column}, id FROM choices WHERE field = ?"
+    query = f"SELECT {'name' if form.startswith('name') else 'id'}, id FROM choices WHERE field = ?"
     known = dict(cast("list[tuple[Value, Value]]", context.repository.rows(query, field)))
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")

@@ -93,10 +93,12 @@ def _rename(id: str) -> Sql:
 def _delete(kind: str, id: str) -> Sql:
     """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
     group = f"(SELECT id FROM groups WHERE id = :{id} AND kind = '{kind}')"
-    tables = ("members", "managers", "conditions", "condition_choices")
     return Sql(
         changes=[
-            *(f"DELETE FROM {table} WHERE grp = {group}" for table in tables),
+            f"DELETE FROM members WHERE grp = {group}",
+            f"DELETE FROM managers WHERE grp = {group}",
+            f"DELETE FROM conditions WHERE grp = {group}",
+            f"DELETE FROM condition_choices WHERE grp = {group}",
             f"DELETE FROM targets WHERE audience = :{id} AND kind = '{kind}'",
             f"DELETE FROM groups WHERE id = {group}",
         ]
@@ -144,11 +146,12 @@ def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]
             ) AS added
         ) WHERE added > most
     """
-    remove = f"DELETE FROM {table} WHERE grp = :{id} AND person = :userId"
     return {
         f"{operations}.{table}": Sql(answer=f"SELECT json_object('userIds', {_people(table, id)})"),
         f"{operations}.add-{table}": replace(adding, refusals={too_many: bad_request, **adding.refusals}),
-        f"{operations}.remove-{table.removesuffix('s')}": Sql(changes=[remove]),
+        f"{operations}.remove-{table.removesuffix('s')}": Sql(
+            changes=[f"DELETE FROM {table} WHERE grp = :{id} AND person = :userId"]
+        ),
     }
 
 

@@ -49,16 +49,13 @@ _MEMBER_OF: Final = (
     f"'memberOfGroups', {_GROUPS.format(table='members')}, 'managerOfGroups', {_GROUPS.format(table='managers')}"
 )
 _MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold({text}))"
-_HOLDS: Final = """
-    (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
-        JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value)
-"""
 _NO_FILTER: Final = "coalesce(:filter, '') = ''"
 _FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
-_LISTED: Final = "($dialect(users.list.match-count) = 'listed' OR archived_at IS NULL)"
-_SOUGHT: Final = (
-    f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
-)
+_SOUGHT: Final = f"""
+    (coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL
+        OR (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
+            JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value))
+"""
 _WHOLE: Final = json_known(
     f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
     "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
@@ -75,9 +72,10 @@ def _people(shown: str, rule: str) -> str:
 
 
 def _listing(shown: str) -> str:
+    listed = f"{_FILTERED} AND ($dialect(users.list.match-count) = 'listed' OR archived_at IS NULL)"
     # SQLite counts a whole table fast, but not with a condition.
     return f"""
-        SELECT json_object('users', {_people(shown, f"{_FILTERED} AND {_LISTED}")},
+        SELECT json_object('users', {_people(shown, listed)},
             'skip', coalesce(:skip, 0), 'limit', {PAGE_SIZE}, 'filter', coalesce(:filter, ''),
             'matchCount', CASE WHEN {_NO_FILTER} THEN (SELECT count(*) FROM people)
                 ELSE (SELECT count(*) FROM people WHERE {_FILTERED}) END)
@@ -116,8 +114,6 @@ def _every_group(repository: Repository) -> dict[Value, Json]:
 
 
 FIRST_LANGUAGE: Final = "en"
-_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
-_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
 
 
 def create(context: RequestContext) -> Entry:
@@ -164,21 +160,21 @@ def find_by_email(repository: Repository, email: str) -> list[str]:
 
 def validate_email(email: str) -> str:
     """Return the e-mail. Raises Refusal (400) if its format is invalid."""
-    if not _EMAIL.fullmatch(email):
+    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", email):
         raise bad_request(f"{email!r} is not an e-mail")
     return email
 
 
 def validate_language(language: str) -> str:
     """Return the language. Raises Refusal (400) if it is not a lowercase code."""
-    if not _LANGUAGE.fullmatch(language):
+    if not re.fullmatch("[a-z]{2,3}(-[a-z]{2,4})?", language):
         raise bad_request(f"{language!r} is not a lowercase language code")
     return language
 
 
-_TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
-    SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')), json_object({_TIMES}))
+    SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')),
+        json_object('createdAt', {json_time("o.created_at")}, 'updatedAt', {json_time("o.updated_at")}))
     FROM people p LEFT JOIN orders o ON o.person = p.id WHERE p.id = :userId
 """
 
