@@ -47,8 +47,12 @@ def validate_arguments(
         # The validator accepts 1.0 as an integer and a tuple as an array, but neither is encoded as one.
         if isinstance(value, float | tuple):
             raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
+    _refuse_unlike(operation, _arguments_schema(operation), given)
+
+
+def _refuse_unlike(operation: str, schema: bytes, given: object) -> None:
     try:
-        compile_schema(_arguments_schema(operation), formats=False)(given)
+        compile_schema(schema, formats=False)(given)
     except ValueError as wrong:
         raise ValueError(f"{operation}: {wrong}") from None
 
@@ -147,9 +151,13 @@ class EndpointGroup:
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
         """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
+        # The schema of the operation is looser, as it covers all body shapes.
+        _refuse_unlike(operation, _ANSWERS_SCHEMA, _given(answers))
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
         for type, given in _given(answers).items():
-            for field, answer in _checked_answers(operation, type, given, values).items():
+            for field, answer in cast("Values", given).items():
+                if field in values:
+                    raise ValueError(f"{operation}: {field} is answered twice")
                 values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
@@ -192,32 +200,26 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", rows)
 
 
+_FIELD_IDS: Final = {"type": "object", "propertyNames": {"type": "string", "minLength": 1}}
+_CHOICES: Final = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_ANSWERS_SCHEMA: Final = json.encode(
+    {
+        "properties": {
+            "CHOICE": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+            "MULTI_SELECT": {**_FIELD_IDS, "additionalProperties": _CHOICES},
+            "TEXT": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+        }
+    }
+)
+"""The schema of answers, by type and id of the field."""
+
+
 def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
     """Return a checked answer as it is encoded. A choice is whatever the caller has: its id, or its name."""
     if type == "TEXT":
         return cast("str | None", answer)
     choices = cast("list[str]", answer if isinstance(answer, list) else [answer] if answer else [])
     return [PickedChoice(one, one) for one in choices]
-
-
-def _checked_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> Values:
-    """Return the answers. Raises ValueError for a value unlike its field's type.
-
-    The schema is looser, as it covers all body shapes.
-    """
-    if not isinstance(answers, Mapping):
-        raise ValueError(f"{operation} takes a map of {type} answers")
-    for field, answer in answers.items():
-        if not isinstance(field, str) or not field:
-            raise ValueError(f"{operation} takes only ids of fields that are texts")
-        if field in others:
-            raise ValueError(f"{operation}: {field} is answered twice")
-        if type == "MULTI_SELECT":
-            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
-                raise ValueError(f"{operation}: {field} must be array of string")
-        elif answer is not None and not isinstance(answer, str):
-            raise ValueError(f"{operation}: {field} must be string or null")
-    return answers
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:

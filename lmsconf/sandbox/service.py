@@ -22,11 +22,21 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
-from lmsconf.sandbox.handlers import DELETED_TWICE, find_handler
+from lmsconf.sandbox.handlers import (
+    DELETED_TWICE,
+    access,
+    analytics,
+    certificates,
+    content,
+    custom_fields,
+    groups,
+    users,
+)
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
 from lmsconf.sandbox.request_context import (
     STORED_NUL,
     ApiKeys,
+    Handler,
     Refusal,
     RequestContext,
     not_found,
@@ -35,6 +45,16 @@ from lmsconf.sandbox.request_context import (
 )
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
+HANDLERS: Final[Mapping[str, Handler]] = {
+    **access.HANDLERS,
+    **analytics.HANDLERS,
+    **certificates.HANDLERS,
+    **content.HANDLERS,
+    **custom_fields.HANDLERS,
+    **groups.HANDLERS,
+    **users.HANDLERS,
+}
+"""Operation id → its handler."""
 _BEFORE: Final = "before the last change"
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
@@ -146,7 +166,7 @@ class Sandbox(httpx.BaseTransport):
             context = RequestContext(repository, self.spec.behaviour, parameters, query, body)
             if operation.id != DELETED_TWICE:
                 context.require_resources()
-            done = find_handler(operation.id)(context)
+            done = HANDLERS[operation.id](context)
         if done is None:
             return SandboxResponse(204, {}, b"")
         return json_response(200, cast(Json, operation.response_names.to_wire(done)))
