@@ -154,7 +154,9 @@ class LmsconfError(Exception):
         problems: Sequence[Problem] | None = None,
     ) -> None:
         super().__init__(message)
-        self.message, self.hint, self.code = message, hint, code or self.code
+        self.message = message
+        self.hint = hint
+        self.code = code or self.code
         self._problems = problems
 
     @property

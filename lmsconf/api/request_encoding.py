@@ -38,25 +38,15 @@ def decode(body: bytes) -> Json:
 
 def encode(value: object) -> bytes:
     """Encode a request body. Raises ValueError for what is not JSON, including tuples."""
-    _check(value)
-    return _ENCODER.encode(value).encode()
-
-
-def _check(value: object) -> None:
-    """Reject what json.dumps converts silently: a reference not yet replaced by its id is a tuple, not a list."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise ValueError(f"{key!r} is not a JSON key")
-            _check(item)
-    elif isinstance(value, list):
-        for item in value:
-            _check(item)
-    elif value is not None and not isinstance(value, str | int | float):
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except TypeError as error:
+        raise ValueError(f"{value!r} is not a JSON value") from error
+    if json.loads(text) != value:
+        # It was converted silently: a reference not yet replaced by its id is a tuple, not a list.
         raise ValueError(f"{value!r} is not a JSON value")
+    return text.encode()
 
-
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
 """Printable ASCII but / ? # and the backslash, between slashes."""

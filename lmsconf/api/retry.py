@@ -128,20 +128,17 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     def parse_retry_after(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
         seconds = seconds_of(retry_after)
-        if seconds is not None:
-            return self._heeded(seconds)
-        from email.utils import parsedate_to_datetime  # slow to import
+        if seconds is None:
+            from email.utils import parsedate_to_datetime  # slow to import
 
-        try:
-            date = parsedate_to_datetime((retry_after or "").strip())
-        except (ValueError, OverflowError):
-            return None
-        until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.wall_clock(), UTC)
-        return self._heeded(max(until.total_seconds(), 0.0))
-
-    def _heeded(self, asked: float) -> float:
-        """Return a Retry-After; one that nobody would wait for is tried sooner, within the usual outage."""
-        return asked if asked <= self.patience else self.short_retry_after
+            try:
+                date = parsedate_to_datetime((retry_after or "").strip())
+            except (ValueError, OverflowError):
+                return None
+            until = date if date.tzinfo else date.replace(tzinfo=UTC)
+            seconds = max((until - datetime.fromtimestamp(self.wall_clock(), UTC)).total_seconds(), 0.0)
+        # One that nobody would wait for is tried sooner, within the usual outage.
+        return seconds if seconds <= self.patience else self.short_retry_after
 
 
 class Outage:

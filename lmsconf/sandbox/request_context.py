@@ -43,8 +43,6 @@ bad_request: Final = partial(Refusal, 400, "bad_request")
 """400: the request cannot be carried out as written."""
 not_found: Final = partial(Refusal, 404, "not_found")
 """404: the path or the body names something that does not exist."""
-unauthorized: Final = partial(Refusal, 401, "unauthorized")
-"""401: no valid credential."""
 forbidden: Final = partial(Refusal, 403, "forbidden")
 """403: understood, but not allowed in the current state."""
 conflict: Final = partial(Refusal, 409, "conflict")

@@ -78,24 +78,24 @@ class SeedLoader(EntryLoader):
         self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
         self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
 
-    def _read(self, section: str, kind: type[S]) -> dict[int, S]:
+    def _read(self, section: str, kind: type[S]) -> dict[int, tuple[S]]:
         """The entries of a section by their place, without those that cannot be read."""
-        read: dict[int, S] = {}
+        read: dict[int, tuple[S]] = {}
         for place, entry in enumerate(self._sections.get(section) or ()):
             with self.collect_problems(section, place):
-                read[place] = read_entry(with_empty(entry), kind)
+                read[place] = (read_entry(with_empty(entry), kind),)
         return read
 
     def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, tuple[str, T]]:
         """The entries of a section by their place, each with its own id or a new one."""
         entries = self._read(section, kind)
         taken, own = set(self.repository.existing_ids(prefix)), dict[int, str]()
-        for place, entry in entries.items():
+        for place, (entry,) in entries.items():
             with self.collect_problems(section, place):
                 if entry.id is not None:
                     own[place] = reserve_id(entry.id, taken)
         made = iter(self.repository.new_ids(prefix, len(entries) - len(own), frozenset(taken)))
-        return {place: (own.get(place) or next(made), entry) for place, entry in entries.items()}
+        return {place: (own.get(place) or next(made), entry) for place, (entry,) in entries.items()}
 
     def _load_field(self, field: SeedCustomField) -> None:
         body: dict[str, Json] = {
@@ -111,8 +111,7 @@ class SeedLoader(EntryLoader):
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
 
-    def _load_person(self, numbered: tuple[str, SeedPerson]) -> None:
-        id, person = numbered
+    def _load_person(self, id: str, person: SeedPerson) -> None:
         if self._people.setdefault(person.email.casefold(), id) != id:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
         if person.custom_archive_date is not None and (person.admin or person.manager):
@@ -145,8 +144,7 @@ class SeedLoader(EntryLoader):
             details = {re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in given}
             self.add("orders", person=id, details=encode(details).decode(), created_at=self.now, updated_at=self.now)
 
-    def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
-        id, group = numbered
+    def _load_group(self, id: str, group: SeedGroup) -> None:
         self._add_group(id, GROUP, group)
         for email in group.members:
             self.add("members", grp=id, person=self._person(email))
@@ -157,8 +155,7 @@ class SeedLoader(EntryLoader):
         for email in group.managers:
             self.add("managers", grp=id, person=self._person(email))
 
-    def _load_smart_group(self, numbered: tuple[str, SeedSmartGroup]) -> None:
-        id, group = numbered
+    def _load_smart_group(self, id: str, group: SeedSmartGroup) -> None:
         self._add_group(id, SMART_GROUP, group)
         write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
 
@@ -171,8 +168,7 @@ class SeedLoader(EntryLoader):
             "systemCondition": condition.system_condition,
         }
 
-    def _load_content(self, numbered: tuple[str, SeedContent]) -> None:
-        id, content = numbered
+    def _load_content(self, id: str, content: SeedContent) -> None:
         details = {
             "partOfPrograms": [self._content(name) for name in content.programs],
             "categories": content.categories,
@@ -219,8 +215,7 @@ class SeedLoader(EntryLoader):
                 return kind, _only(self._groups[kind, str(name)], key, str(name))
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
-    def _load_participation(self, numbered: tuple[str, SeedParticipation]) -> None:
-        id, entry = numbered
+    def _load_participation(self, id: str, entry: SeedParticipation) -> None:
         person, content = self._pair("participations", entry)
         updated = self._time(entry.updated)
         self.add(
@@ -247,8 +242,7 @@ class SeedLoader(EntryLoader):
                 manually=event.manually,
             )
 
-    def _load_certificate(self, numbered: tuple[str, SeedCertificate]) -> None:
-        id, entry = numbered
+    def _load_certificate(self, id: str, entry: SeedCertificate) -> None:
         person, content = self._pair("certificates", entry)
         issued = self._time(entry.issued)
         if entry.expires is not None and entry.expires <= issued:

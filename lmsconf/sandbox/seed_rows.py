@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, TypeVarTuple, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import encode
@@ -15,7 +15,7 @@ from msgspec.json import encode
 from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time, without_nul
 from lmsconf.sandbox.store import Value
 
-T = TypeVar("T")
+Entry = TypeVarTuple("Entry")
 S = TypeVar("S", bound=Struct)
 
 
@@ -107,11 +107,11 @@ class EntryLoader:
         """Add a row to those that are inserted with the entries of a section."""
         self._rows[table, tuple(values)].append(tuple(values.values()))
 
-    def load(self, section: str, entries: Mapping[int, T], load: Callable[[T], None]) -> None:
+    def load(self, section: str, entries: Mapping[int, tuple[*Entry]], load: Callable[[*Entry], None]) -> None:
         """Load entries one after the other, and insert the rows that this added."""
         for place, entry in entries.items():
             with self.collect_problems(section, place):
-                load(entry)
+                load(*entry)
         with self.collect_problems(section, len(entries)):
             for (table, columns), rows in self._rows.items():
                 # A list may name a person or a choice twice.

@@ -40,7 +40,6 @@ from lmsconf.sandbox.request_context import (
     Refusal,
     RequestContext,
     not_found,
-    unauthorized,
     validate_request,
 )
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
@@ -192,7 +191,7 @@ class Sandbox(httpx.BaseTransport):
     def _check_credential(self, given: str) -> None:
         scheme, _, credential = given.partition(" ")
         if scheme.lower() != "bearer" or not self.keys.is_active(credential):
-            raise unauthorized("the credential is not valid")
+            raise Refusal(401, "unauthorized", "the credential is not valid")
 
     def _no_endpoint(self, method: str, path: str) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""

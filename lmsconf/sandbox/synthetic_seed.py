@@ -73,13 +73,8 @@ def generate_seed(
     made_groups = [_group(dice, name, emails) for name in _names(_TEAMS, groups)]
     made_smart_groups = list(_smart_groups(dice, smart_groups, fields, emails))
     made_contents = [_content(dice, name) for name in _names(_TOPICS, contents)]
-    audiences: list[object] = [
-        "everyone",
-        *({"group": group["name"]} for group in made_groups),
-        *({"smart_group": group["name"]} for group in made_smart_groups),
-        *({"user": email} for email in emails[:20]),
-    ]
-    targets = list(_assignments(dice, assignments, made_contents, audiences))
+    groups_by_kind = {"group": made_groups, "smart_group": made_smart_groups}
+    targets = list(_assignments(dice, assignments, made_contents, groups_by_kind, emails))
     done = list(_participations(dice, participations, made_contents, emails))
     return {
         "custom_fields": [
@@ -164,8 +159,12 @@ def _content(dice: Random, name: str) -> Entry:
     }
 
 
-def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: list[object]) -> Iterator[Entry]:
-    """Assignments, content by content, without duplicates: at most contents times targets."""
+def _assignments(
+    dice: Random, wanted: int, contents: list[Entry], groups: dict[str, list[Entry]], emails: list[str]
+) -> Iterator[Entry]:
+    """Assignments, content by content, without duplicates: to everyone, every group, and some people."""
+    named = ({kind: group["name"]} for kind, of_kind in groups.items() for group in of_kind)
+    audiences: list[object] = ["everyone", *named, *({"user": email} for email in emails[:20])]
     per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
     for place, content in enumerate(contents):
         for audience in dice.sample(audiences, per_content + (place < more)):

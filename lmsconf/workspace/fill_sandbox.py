@@ -161,7 +161,8 @@ class SnapshotLoader(EntryLoader):
         self._load_rows(TargetRow, self._load_target)
 
     def _load_rows(self, row_type: type[Listed], load: Callable[[Listed], None]) -> None:
-        self.load(row_type.listing, dict(enumerate(self._snapshot.rows(row_type))), load)
+        entries = {place: (row,) for place, row in enumerate(self._snapshot.rows(row_type))}
+        self.load(row_type.listing, entries, load)
 
     def _known(self, listing: str, id: str) -> str:
         """Return an id that a listing has. Raises InvalidSeedValue."""

@@ -35,21 +35,6 @@ _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-e
           "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
 
 
-def _dialect(
-    description: ApiDescription, overrides: Mapping[str, str | int], at: Mapping[str, SourceLocation]
-) -> dict[str, str]:
-    """Return every dialect key with its value, default or override. at: where each of the `overrides` is declared.
-
-    Raises ProblemsFound for unknown keys, invalid values and clashing names.
-    """
-    wrong = ((key, _problem(description, key, value)) for key, value in overrides.items())
-    raise_found([replace(problem, source=at.get(key)) for key, problem in wrong if problem is not None])
-    defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
-    values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
-    raise_found(list(_clashes(description, values, overrides, at)))
-    return values
-
-
 def _problem(description: ApiDescription, key: str, value: object) -> Problem | None:
     """Return the problem of one override, if any."""
     behaviour = description.behaviours.get(key, {})
@@ -127,14 +112,19 @@ __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segmen
 class ApiSpec:
     """The operations under one project's dialect: key → override. at: where each override is declared.
 
-    Raises ProblemsFound for an invalid dialect.
+    Raises ProblemsFound for unknown keys, invalid values and clashing names.
     """
 
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
-        description, self.overrides = load_api_description(), dict(dialect or {})
-        self._values = _dialect(description, self.overrides, at or {})
+        description, self.overrides, places = load_api_description(), dict(dialect or {}), at or {}
+        wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
+        raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
+        defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
+        own = {key: str(value) for key, value in self.overrides.items()}
+        self._values = {**description.names, **defaults, **own}
+        raise_found(list(_clashes(description, self._values, self.overrides, places)))
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {
             id: with_wire_names(id, names) if names else operation
