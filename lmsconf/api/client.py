@@ -20,7 +20,7 @@ from lmsconf.api.request_encoding import (
     prepare_unchecked_request,
 )
 from lmsconf.api.response_limits import ANSWER
-from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
+from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy, is_not_carried_out
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.value_encoding import with_offsets
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, NoResponse
@@ -224,10 +224,12 @@ class Client(AbstractContextManager["Client"]):
         return is_limited
 
     def _may_repeat(self, request: PreparedRequest, outcome: Outcome) -> bool:
-        """Whether a retry cannot repeat a write and may succeed."""
-        if isinstance(outcome, HttpResponse):
-            return self._retry.is_retry_safe(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
-        return not (request.writes if outcome.is_sent else outcome.final)
+        """Whether a retry may succeed and cannot repeat a write, as where the response says it was not carried out."""
+        if isinstance(outcome, NoResponse):
+            return not (request.writes if outcome.is_sent else outcome.final)
+        if request.writes:
+            return is_not_carried_out(outcome.status, outcome.retry_after)
+        return outcome.status in TRANSIENT
 
 
 def _exchange(

@@ -79,10 +79,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         """
         return status == TOO_MANY or (status == UNAVAILABLE and (has_ever_responded or retry_after is not None))
 
-    def is_retry_safe(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
-        """Return whether a request may be sent again; a write only if the response says that it was not carried out."""
-        return is_not_carried_out(status, retry_after) if writes else status in TRANSIENT
-
     def wait_before_retry(
         self,
         attempts: int,

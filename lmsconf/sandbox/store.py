@@ -31,13 +31,6 @@ from lmsconf.errors import LmsconfError
 
 VERSION: Final = 5
 
-UPGRADES: Final = {
-    2: "ALTER TABLE targets ADD COLUMN type TEXT",
-    3: "CREATE INDEX targets_by_type ON targets (kind, type) WHERE type IS NOT NULL",
-    4: "ALTER TABLE conditions DROP COLUMN any_answer",
-}
-"""Version of an older file → the statement that makes it the next version."""
-
 Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
@@ -57,12 +50,6 @@ _OWNERS: Final = {
     "e": "events",
 }
 """Prefix of a generated id → its table."""
-_FOREIGN: Final = (
-    "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0)"
-    " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS has"
-    " WHERE made.type = 'table' AND has.hidden)"
-)
-"""The number of views, triggers, virtual tables and computed columns."""
 
 
 class Repository:
@@ -185,13 +172,13 @@ class Store:
     def _prepare(self) -> None:
         with self.write_transaction() as repository:
             # A query of a foreign view need never end, and one of a computed column need not fit into memory.
-            if repository.number(_FOREIGN):
+            if repository.number(
+                "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0)"
+                " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS has"
+                " WHERE made.type = 'table' AND has.hidden)"
+            ):
                 raise sqlite3.DatabaseError("it has views, triggers or computed columns, and lmsconf makes none")
             version = repository.number("PRAGMA user_version")
-            while version in UPGRADES:
-                repository.execute(UPGRADES[version])
-                version += 1
-                repository.execute(f"PRAGMA user_version = {version}")
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:

@@ -88,17 +88,8 @@ _RESULTS: Final = f"""
             LEFT JOIN certificates c ON c.content = what.id AND c.person = who.id
     )
 """
-_SHOWN: Final = {key: key for key in _VALUES} | {"mandatory": json_flag("mandatory")}
-_ITEM: Final = json_known(", ".join(f"'{key}', {value}" for key, value in _SHOWN.items()))
-_STATISTICS: Final = ", ".join(
-    f"'{key}', count(*) FILTER (WHERE state = '{state}')"
-    for key, state in {
-        "notStartedCount": "NOT_STARTED",
-        "inProgressCount": "IN_PROGRESS",
-        "approvedCount": "APPROVED",
-        "failedCount": "FAILED",
-        "expiredCount": "EXPIRED",
-    }.items()
+_ITEM: Final = json_known(
+    ", ".join(f"'{key}', {json_flag(key) if key == 'mandatory' else key}" for key in _VALUES),
 )
 _EVENTS: Final = f"""
     SELECT json_object('id', e.id, 'contentId', :contentId, 'userId', :userId, 'participationId', p.id,
@@ -133,7 +124,13 @@ def list_results(context: RequestContext) -> Json:
 
 def count_by_state(context: RequestContext) -> Json:
     """The number of participations in each state, of those that pass all filters."""
-    counts = f"SELECT json_object({_STATISTICS}) FROM results WHERE {_FOUND}"
+    counts = f"""
+        SELECT json_object('notStartedCount', count(*) FILTER (WHERE state = 'NOT_STARTED'),
+            'inProgressCount', count(*) FILTER (WHERE state = 'IN_PROGRESS'),
+            'approvedCount', count(*) FILTER (WHERE state = 'APPROVED'),
+            'failedCount', count(*) FILTER (WHERE state = 'FAILED'),
+            'expiredCount', count(*) FILTER (WHERE state = 'EXPIRED')) FROM results WHERE {_FOUND}
+    """
     return _answer(context, f"json_object('statistics', {json_value(counts)})")
 
 

@@ -50,7 +50,6 @@ _MEETUPS: Final = f"""
 
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
-_FORM: Final = ("$dialect(content-targets.time-format)", "$dialect(content-targets.time-zone)")
 _SHOWN: Final = json_known(
     "'targetId', t.audience, 'targetType', coalesce(t.type, t.kind), 'contentId', t.content, 'contentType', c.type, "
     f"'mandatory', {json_flag('t.mandatory')}, 'name', "
@@ -59,7 +58,7 @@ _SHOWN: Final = json_known(
     + json_flag("(t.start IS NULL OR t.start <= :now) AND (t.finish IS NULL OR :now < t.finish)")
     + ", 'updatedBy', 'api', "
     + ", ".join(
-        f"'{name}', {json_time(column, *_FORM)}"
+        f"'{name}', {json_time(column, '$dialect(content-targets.time-format)', '$dialect(content-targets.time-zone)')}"
         for name, column in {
             "startTime": "t.start",
             "finishTime": "t.finish",
