@@ -48,10 +48,6 @@ def encode(value: object) -> bytes:
     return text.encode()
 
 
-_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
-"""Printable ASCII but / ? # and the backslash, between slashes."""
-
-
 class PreparedRequest(Struct, frozen=True):
     """One request, ready to send. operation: None for one that was not checked against the API description."""
 
@@ -104,7 +100,8 @@ def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json],
 
 def _check_path(path: str) -> None:
     """Reject a path that could reach elsewhere: with a host, a query or dot segments."""
-    if not _PATH.fullmatch(path):
+    # Printable ASCII but / ? # and the backslash, between slashes.
+    if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+", path):
         raise ValueError(f"{path!r} is not a path below the service's URL")
 
 

@@ -336,8 +336,12 @@ class RateLimiter:
         if self._begun is None or now - max(self._slept, self._since) > _TOLD_EVERY:
             return None
         accepted, seconds = self._responses - self._begun.responses, now - self._begun.at
-        average = accepted / seconds if accepted and seconds > 0 else None
-        return RateLimit(at=now, rate=average, resumes_in=max(self._since - now, 0.0), wall=self._wall_clock())
+        return RateLimit(
+            at=now,
+            rate=accepted / seconds if accepted and seconds > 0 else None,
+            resumes_in=max(self._since - now, 0.0),
+            wall=self._wall_clock(),
+        )
 
     def _nap(self, seconds: float) -> None:
         self.on_wait()

@@ -33,9 +33,6 @@ FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.C
 _IDLE_SECONDS: Final = 1.5
 """How long a connection is kept unused: services close idle ones after a few seconds, perhaps just as a write goes out,
 of which nobody then knows whether it was done."""
-_NUMBERS: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)")
-"""What Python adds to the messages of the system and of OpenSSL."""
-_REFUSED_CERTIFICATE: Final = re.compile(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$")
 _WAYS_OUT: Final = (
     (("expired", "not yet valid"), "Ask the operator of the service to renew it, and check the clock of this machine."),
     (("mismatch",), "It is issued for another host name: check the workspace's url."),
@@ -203,7 +200,8 @@ class HttpTransport:
     def _failure(self, error: Exception) -> NoResponse:
         """Map an error of httpx to ours; one without a message is described by its class name."""
         text = str(error)
-        reason = _NUMBERS.sub("", self.redact(text)) or type(error).__name__
+        # Python adds numbers to the messages of the system and of OpenSSL.
+        reason = re.sub(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)", "", self.redact(text)) or type(error).__name__
         if type(error) in NEVER_SENT:
             return NoResponse(reason, is_sent=False, final=True)
         if type(error) not in NOT_SENT:
@@ -297,7 +295,7 @@ def _tls_hint(message: str, host: str) -> str | None:
         return (
             f"No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
         )
-    refused = _REFUSED_CERTIFICATE.search(message)
+    refused = re.search(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$", message)
     if refused is None:
         return None
     ways_out = (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words))

@@ -78,8 +78,12 @@ def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
 
 def file_problem(file_kind: str, file: str, message: str) -> Problem:
     """A problem in a file of that sort."""
-    hint = f"Correct the {file_kind} and run again."
-    return Problem(code=f"{file_kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
+    return Problem(
+        code=f"{file_kind}/invalid",
+        message=message,
+        source=SourceLocation(file),
+        hint=f"Correct the {file_kind} and run again.",
+    )
 
 
 class _Loader(_Base):

@@ -114,8 +114,7 @@ class Sandbox(httpx.BaseTransport):
                 self._check_credential(headers.get("authorization", ""))
                 if operation is None:
                     raise self._no_endpoint(method, path)
-                content_type = headers.get("content-type", "")
-                given = validate_request(operation, parameters, query, content_type, body)
+                given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
                 return self._carry_out(operation, parameters, *given, stale=fault is not None and fault.stale)
             except OverflowError:
                 return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
@@ -224,5 +223,6 @@ def _apply_fault(fault: Fault, carry_out: Callable[[], SandboxResponse]) -> Sand
 def json_response(status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})) -> SandboxResponse:
     """A response with a JSON body. headers: further ones."""
     body = encode(value).replace(STORED_NUL.encode(), b"\\u0000")
-    own = {"content-type": "application/json", "content-length": str(len(body))}
-    return SandboxResponse(status, {**own, **headers}, body)
+    return SandboxResponse(
+        status, {"content-type": "application/json", "content-length": str(len(body)), **headers}, body
+    )

@@ -138,8 +138,10 @@ class Repository:
 
     def is_empty(self) -> bool:
         """Whether no table has a row."""
-        tables = set(_OWNERS.values())
-        return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
+        return not any(
+            self.number(f"SELECT EXISTS (SELECT 1 FROM {table})")  # noqa: S608  the names are ours
+            for table in set(_OWNERS.values())
+        )
 
 
 class Store:
@@ -215,8 +217,9 @@ class Store:
         """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
         with self._lock:
             if name not in self._kept:
-                known = ", ".join(sorted(self._kept)) or "none"
-                raise LmsconfError(f"there is no checkpoint {name!r}", hint=f"There are: {known}.")
+                raise LmsconfError(
+                    f"there is no checkpoint {name!r}", hint=f"There are: {', '.join(sorted(self._kept)) or 'none'}."
+                )
             self._kept[name].backup(self._connection)
             self._repository.clear_cache()
 

@@ -346,8 +346,8 @@ def guide_topics() -> list[str]:
 
 def read_guide_page(topic: str) -> str:
     """Return the text of a page of the guide without its comments; `topic` is one of `guide_topics`."""
-    text = (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
-    return re.sub(r"^<!-- .* -->\n", "", text, flags=re.MULTILINE)
+    page = _PACKAGE / "guide" / f"{topic}.md"
+    return re.sub(r"^<!-- .* -->\n", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def _text(inside: Path, beside: Path) -> str:

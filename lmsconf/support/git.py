@@ -27,9 +27,10 @@ _GITFILE: Final = "gitdir: "
 _LINKED_TREE: Final = "gitdir"
 """The file in which the repository of a linked work tree names that; one of a submodule has a setting instead."""
 _HARDENED: Final = (
-    *("safe.bareRepository=explicit", "protocol.allow=never", f"core.hooksPath={os.devnull}", "core.fsmonitor=false"),
-    *(f"core.attributesFile={os.devnull}", "core.commitGraph=false", "core.multiPackIndex=false", "credential.helper="),
-    *("core.pager=cat", "core.sshCommand=false", "core.askPass=false", "gc.auto=0", "maintenance.auto=false"),
+    *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.fsmonitor=false", "-c", f"core.attributesFile={os.devnull}", "-c", "core.commitGraph=false"),
+    *("-c", "core.multiPackIndex=false", "-c", "credential.helper=", "-c", "core.pager=cat"),
+    *("-c", "core.sshCommand=false", "-c", "core.askPass=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
 
 
@@ -198,10 +199,9 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with `folder` as GIT_DIR. environ: locates the user's configuration; None: no user or system settings."""
     own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
-    settings = [word for setting in _HARDENED for word in ("-c", setting)]
     try:
         return subprocess.run(  # noqa: S603  a fixed program, with arguments that cannot be options
-            ["git", "--no-pager", "--no-replace-objects", *settings, *arguments],  # noqa: S607  git of the user's PATH
+            ["git", "--no-pager", "--no-replace-objects", *_HARDENED, *arguments],  # noqa: S607  git of the user's PATH
             cwd=folder,  # so that neither a relative PATH nor git finds the project's files
             env={
                 "PATH": os.environ.get("PATH", os.defpath),

@@ -122,13 +122,10 @@ SMART_GROUPS: Final = ListOperation("smart-groups.list", "smartGroups", "smartGr
 CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
 
 PATH_PARAMETER = re.compile(r"\{(\w+)\}")
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
-    if _PLAIN.fullmatch(value):
-        return value
     if why := path_segment_problem(value):
         raise ValueError(why)
     return quote(value, safe="")

@@ -38,9 +38,7 @@ _LATEST: Final = f"""
         SELECT seq FROM certificates l WHERE l.person = e.person ORDER BY issued DESC, seq DESC LIMIT 1
     ) ORDER BY e.person)
 """
-_OF_USER: Final = json_list(
-    f"SELECT {_shown('e', _NEXT)} AS item FROM certificates e WHERE e.person = :userId ORDER BY e.seq"
-)
+_OF_USER: Final = f"SELECT {_shown('e', _NEXT)} AS item FROM certificates e WHERE e.person = :userId ORDER BY e.seq"
 _ISSUE: Final = Sql(
     new_ids={"certificate": "cert", "participation": "p", "event": "e", "progress": "job"},
     refusals={
@@ -84,7 +82,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         answer=f"SELECT CASE WHEN :flatView THEN json_object('certificates', {json_list(_FLAT)}) "
         f"ELSE json_object('usersWithCertificates', {json_value(_LATEST)}) END"
     ),
-    "user-certificates.of-user": Sql(answer=f"SELECT json_object('userId', :userId, 'certificates', {_OF_USER})"),
+    "user-certificates.of-user": Sql(
+        answer=f"SELECT json_object('userId', :userId, 'certificates', {json_list(_OF_USER)})"
+    ),
     "certificates.start": issue_certificate,
     "certificates.invite": Sql(),
     "certificates.delete": Sql(

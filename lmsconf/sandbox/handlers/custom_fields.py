@@ -190,8 +190,9 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
 
 def _choice_rows(context: RequestContext, field: str, form: str, choices: list[str]) -> list[tuple[Value, Value]]:
     """The rows of the choices of an answer, which are ids or, in some forms, names."""
-    query = f"SELECT {'name' if form.startswith('name') else 'id'}, id FROM choices WHERE field = ?"
-    known = dict(cast("list[tuple[Value, Value]]", context.repository.rows(query, field)))
+    key = "name" if form.startswith("name") else "id"
+    found = context.repository.rows(f"SELECT {key}, id FROM choices WHERE field = ?", field)
+    known = dict(cast("list[tuple[Value, Value]]", found))
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
     return [(known[choice], None) for choice in choices]

@@ -77,11 +77,13 @@ def _list(kind: str, rows: str, id: str) -> Sql:
 
 def _create(kind: str, id: str, prefix: str, *parts: Sql) -> Sql:
     """Create a group with its parts. Names need not be unique."""
-    insert = f"INSERT INTO groups (id, kind, name) VALUES (:{id}, '{kind}', :name)"
     return Sql(
         new_ids={id: prefix},
         refusals=dict.fromkeys((query for part in parts for query in part.refusals), bad_request),
-        changes=[insert, *(change for part in parts for change in part.changes)],
+        changes=[
+            f"INSERT INTO groups (id, kind, name) VALUES (:{id}, '{kind}', :name)",
+            *(change for part in parts for change in part.changes),
+        ],
         answer=f"SELECT json_object('{id}', :{id})",
     )
 

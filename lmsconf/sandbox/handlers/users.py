@@ -56,7 +56,7 @@ _SOUGHT: Final = f"""
         OR (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
             JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value))
 """
-_WHOLE: Final = json_known(
+_WHOLE: Final = (
     f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
     "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
 )
@@ -109,8 +109,10 @@ def answer_with_groups(query: str, context: RequestContext) -> Json:
 
 def _every_group(repository: Repository) -> dict[Value, Json]:
     """The groups of both kinds by id, as the API's group references."""
-    groups = repository.rows("SELECT id, kind, name FROM groups")
-    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in groups}
+    return {
+        id: {"groupId": id, "groupType": kind, "name": name}
+        for id, kind, name in repository.rows("SELECT id, kind, name FROM groups")
+    }
 
 
 FIRST_LANGUAGE: Final = "en"
@@ -133,8 +135,12 @@ def create(context: RequestContext) -> Entry:
 
 def is_archiving_due(repository: Repository) -> bool:
     """Whether a custom archive date is due."""
-    due = "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)"
-    return bool(repository.number(due, repository.now()))
+    return bool(
+        repository.number(
+            "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)",
+            repository.now(),
+        )
+    )
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -202,7 +208,7 @@ def _update(change: str) -> Sql:
 HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
     "users.extended-info": partial(answer_with_groups, _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")),
-    "users.get": partial(answer_with_groups, f"SELECT {_WHOLE} FROM people WHERE id = :userId"),
+    "users.get": partial(answer_with_groups, f"SELECT {json_known(_WHOLE)} FROM people WHERE id = :userId"),
     "users.search": search_users,
     "users.create": create,
     # With an account go the rows that belong to this person only.
