@@ -10,8 +10,9 @@ A script is read from a YAML or JSON file: a list with one entry per fault, with
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import Annotated, Final, Literal, TypeAlias
@@ -63,7 +64,7 @@ class FaultScript:
     """A fault script. Each request gets at most one fault: the first that matches and is not used up."""
 
     def __init__(self, *script: Fault) -> None:
-        self._script = [_PendingFault(fault) for fault in script]
+        self._script = [(fault, _decisions(fault)) for fault in script]
         self._lock = threading.Lock()
         self._calls = 0
         self.has_stale_reads = any(fault.stale for fault in script)
@@ -72,31 +73,21 @@ class FaultScript:
         """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1
-            return next((one.fault for one in self._script if one.applies_to(self._calls, operation, writes)), None)
+            for fault, decisions in self._script:
+                is_spared = (fault.calls and self._calls not in fault.calls) or (fault.stale and writes)
+                if not is_spared and fnmatchcase(operation, fault.operation) and next(decisions, False):
+                    return fault
+        return None
 
 
-class _PendingFault:
-    """A fault with its remaining count."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        self._left = fault.times
-        self._spared = fault.after
-        self._dice = Random(fault.seed)  # noqa: S311  the same script must give the same faults
-
-    def applies_to(self, call: int, operation: str, writes: bool) -> bool:
-        """Whether the request gets this fault. Random numbers are drawn only for matching requests."""
-        fault = self.fault
-        is_spared = (fault.calls and call not in fault.calls) or (fault.stale and writes)
-        if self._left < 1 or is_spared or not fnmatchcase(operation, fault.operation):
-            return False
-        if self._spared:
-            self._spared -= 1
-            return False
-        if fault.chance < 1 and self._dice.random() >= fault.chance:
-            return False
-        self._left -= 1
-        return True
+def _decisions(fault: Fault) -> Iterator[bool]:
+    """Yield for each matching request whether it gets the fault, until that is used up."""
+    yield from repeat(False, fault.after)
+    dice, left = Random(fault.seed), fault.times  # noqa: S311  the same script must give the same faults
+    while left:
+        is_struck = fault.chance >= 1 or dice.random() < fault.chance
+        left -= is_struck
+        yield is_struck
 
 
 def parse_faults(path: Path) -> list[Fault]:
