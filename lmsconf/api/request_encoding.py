@@ -59,11 +59,6 @@ class PreparedRequest(Struct, frozen=True):
     writes: bool
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def target(self) -> str:
-        """Path and query, relative to the service's URL."""
-        return f"{self.path}?{self.query}" if self.query else self.path
-
 
 def prepare_request(
     operation: Operation,

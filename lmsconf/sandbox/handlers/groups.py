@@ -88,10 +88,6 @@ def _create(kind: str, id: str, prefix: str, *parts: Sql) -> Sql:
     )
 
 
-def _rename(id: str) -> Sql:
-    return Sql(changes=[f"UPDATE groups SET name = :name WHERE id = :{id}"])
-
-
 def _delete(kind: str, id: str) -> Sql:
     """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
     group = f"(SELECT id FROM groups WHERE id = :{id} AND kind = '{kind}')"
@@ -286,14 +282,14 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         "GROUP", "groupId", "g", _add("members", "groupId", "memberIds"), _add("managers", "groupId", "managerIds")
     ),
     "manual-groups.delete": _delete("GROUP", "groupId"),
-    "manual-groups.rename": _rename("groupId"),
+    "manual-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :groupId"]),
     **_people_handlers("manual-groups", "members", "groupId"),
     **_people_handlers("manual-groups", "managers", "groupId"),
     "smart-groups.list": _list("SMART_GROUP", "smartGroups", "smartGroupId"),
     "smart-groups.create": create_smart,
     "smart-groups.get": get_smart,
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
-    "smart-groups.rename": _rename("smartGroupId"),
+    "smart-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :smartGroupId"]),
     "smart-groups.replace-conditions": _replace_conditions,
     **_people_handlers("smart-groups", "managers", "smartGroupId"),
 }
