@@ -157,13 +157,13 @@ class LmsconfError(Exception):
         self.message = message
         self.hint = hint
         self.code = code or self.code
-        self._problems = problems
+        self._problems = None if problems is None else tuple(problems)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong; by default, the message."""
         message = Problem(code=self.code, message=self.message, hint=self.hint)
-        return (message,) if self._problems is None else tuple(self._problems)
+        return (message,) if self._problems is None else self._problems
 
 
 class ProblemsFound(LmsconfError):

@@ -19,6 +19,7 @@ _NAMES: Final = (
 )
 _IS: Final = r"(?:=|%3d|\\u003d)"
 # Texts, compiled by `re` when they are first used: few commands meet a secret, and these take a millisecond.
+_LINK: Final = r"(?i)(https?:(?:\\?/){2})([^\s\"'<>/\\?#]+)([^\s\"'<>]*)"
 _KEYED: Final = rf"(?i)(?:[?&;#]|%3f|%26|\\u0026|\b)(?:{_NAMES}){_IS}"
 _RULES: Final = (
     (r"(?i)\b(bearer|basic)((?:\s|%20|\+)+)[\w.~+/=-]{8,}", rf"\1\2{HIDDEN}"),
@@ -53,8 +54,7 @@ def redact_registered_tokens(text: str) -> str:
 
 def redact_secrets(text: str) -> str:
     """Redact everything that looks like a secret: registered tokens, JWTs, credentials and pre-signed links."""
-    link = r"(?i)(https?:(?:\\?/){2})([^\s\"'<>/\\?#]+)([^\s\"'<>]*)"
-    text = re.sub(link, _link, redact_registered_tokens(text))
+    text = re.sub(_LINK, _link, redact_registered_tokens(text))
     for pattern, replacement in _RULES:
         text = re.sub(pattern, replacement, text)
     return text
