@@ -145,32 +145,37 @@ class LmsconfError(Exception):
     exit: ExitCode = ExitCode.ERROR
     code: str = "error"
 
-    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        code: str | None = None,
+        problems: Sequence[Problem] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code or self.code
+        self._problems = None if problems is None else tuple(problems)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        return (Problem(code=self.code, message=self.message, hint=self.hint),)
+        """What is wrong; by default, the message."""
+        message = Problem(code=self.code, message=self.message, hint=self.hint)
+        return (message,) if self._problems is None else self._problems
 
 
 class ProblemsFound(LmsconfError):
     """Problems collected over all files, raised together."""
 
     def __init__(self, problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
-        super().__init__(_count(len(problems)))
+        super().__init__(_count(len(problems)), problems=problems)
+        self.exit = exit
         if problems:
             # Only str() includes the first problem: reports print `message` next to the full list.
             more = f"; and {_count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
             self.args = (f"{problems[0].message}{more}",)
-        self._problems = tuple(problems)
-        self.exit = exit
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return self._problems
 
 
 def problem_found(
@@ -205,18 +210,10 @@ def refuse_if(*cases: tuple[object, str, str], error: Callable[..., LmsconfError
 
 
 class StalePlan(LmsconfError):
-    """The plan was made for another state or workspace, or was edited. differences: one problem for each."""
+    """The plan was made for another state or workspace, or was edited. problems: one for each difference."""
 
     exit = ExitCode.STALE
     code = "plan/stale"
-
-    def __init__(self, message: str, *, hint: str | None = None, differences: Sequence[Problem] = ()) -> None:
-        super().__init__(message, hint=hint)
-        self._differences = tuple(differences)
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return self._differences or super().problems
 
 
 class NoEffect(LmsconfError):

@@ -20,17 +20,17 @@ from lmsconf.api.request_encoding import (
     prepare_unchecked_request,
 )
 from lmsconf.api.response_limits import ANSWER
-from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
+from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy, is_not_carried_out
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.value_encoding import with_offsets
-from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, NoResponse
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     import httpx
 
 
-Outcome: TypeAlias = HttpResponse | RequestNotSent | ResponseLost
+Outcome: TypeAlias = HttpResponse | NoResponse
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -52,10 +52,6 @@ class Exchange(Struct, frozen=True, kw_only=True):
     date: str | None = None
     retry_in: float | None = None
     label: str | None = None
-
-
-_GIVEN_UP = "not sent: the service did not answer earlier requests"
-_TOO_MUCH = "not sent: the service rejected earlier requests as too many"
 
 
 class Client(AbstractContextManager["Client"]):
@@ -182,7 +178,9 @@ class Client(AbstractContextManager["Client"]):
             is_limited = self._record(outcome, start, outage)
             if self._may_repeat(request, outcome):
                 responses = outage.responses if responses is None else responses
-                pause = self._pause(outcome, tried, waited, is_limited=is_limited)
+                pause = policy.wait_before_retry(
+                    tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
+                )
                 if pause is None or pause > outage.seconds_left():
                     outage.record_give_up(responses)
                     pause = None
@@ -194,51 +192,45 @@ class Client(AbstractContextManager["Client"]):
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return with_offsets(self.spec.behaviour, parse_response(request, outcome, self._transport, tried))
-        failure = outcome or (
-            RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if outage.is_rate_limited else RequestNotSent(_GIVEN_UP)
-        )
+        why, hint = "did not answer earlier requests", None
+        if outage.is_rate_limited:
+            why, hint = "rejected earlier requests as too many", LATER_HINT
+        failure = outcome or NoResponse(f"not sent: the service {why}", is_sent=False, hint=hint)
         raise failure_to_api_error(request, failure, self._transport, tried) from failure.__cause__
 
     def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:
         """Send the request once and return the outcome."""
+        target = f"{request.path}?{request.query}" if request.query else request.path
         try:
             return self._transport.send(
-                request.method, request.target, request.body, request.headers, max_seconds=outage.seconds_left()
+                request.method, target, request.body, request.headers, max_seconds=outage.seconds_left()
             )
-        except (RequestNotSent, ResponseLost) as failure:
+        except NoResponse as failure:
             return failure
 
     def _record(self, outcome: Outcome, sent: float, outage: Outage) -> bool:
         """Report an outcome to the rate limiter and the outage; return whether it was refused as too many."""
-        if not isinstance(outcome, HttpResponse):
-            outage.record_failure(sent)
-            return False
-        if outcome.status not in TRANSIENT:
+        status, retry_after = outcome.status, outcome.retry_after
+        if status is not None and status not in TRANSIENT:
             self._rate_limiter.record_response()
             outage.record_response()
             return False
         is_limited = self._retry.is_rate_limited(
-            outcome.status, has_ever_responded=outage.responses > 0, retry_after=outcome.retry_after
+            status, has_ever_responded=outage.responses > 0, retry_after=retry_after
         )
-        later = self._retry.parse_retry_after(outcome.retry_after) if outcome.status in NOT_NOW else None
+        later = self._retry.parse_retry_after(retry_after) if status in NOT_NOW else None
         outage.record_failure(sent, rate_limited=is_limited, retry_after=later)
-        if outcome.status in NOT_NOW:
+        if status in NOT_NOW:
             self._rate_limiter.record_rate_limited(sent, later)
         return is_limited
 
-    def _pause(self, outcome: Outcome, tried: int, waited: float, *, is_limited: bool) -> float | None:
-        """Return the seconds until the next attempt; None: give up."""
-        if not isinstance(outcome, HttpResponse):
-            return self._retry.wait_before_retry(tried, waited)
-        return self._retry.wait_before_retry(
-            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
-        )
-
     def _may_repeat(self, request: PreparedRequest, outcome: Outcome) -> bool:
-        """Whether a retry cannot repeat a write and may succeed."""
-        if isinstance(outcome, HttpResponse):
-            return self._retry.is_retry_safe(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
-        return not (outcome.final if isinstance(outcome, RequestNotSent) else request.writes)
+        """Whether a retry may succeed and cannot repeat a write, as where the response says it was not carried out."""
+        if isinstance(outcome, NoResponse):
+            return not (request.writes if outcome.is_sent else outcome.final)
+        if request.writes:
+            return is_not_carried_out(outcome.status, outcome.retry_after)
+        return outcome.status in TRANSIENT
 
 
 def _exchange(
@@ -249,7 +241,6 @@ def _exchange(
     pause: float | None,
     label: str | None,
 ) -> Exchange:
-    answered = outcome if isinstance(outcome, HttpResponse) else None
     return Exchange(
         operation=request.operation.id if request.operation else None,
         method=request.method,
@@ -257,9 +248,9 @@ def _exchange(
         query=request.query,
         attempt=tried,
         seconds=seconds,
-        status=answered.status if answered else None,
-        failure=None if answered else str(outcome),
-        date=answered.date if answered else None,
+        status=outcome.status,
+        failure=str(outcome) if isinstance(outcome, NoResponse) else None,
+        date=outcome.date,
         retry_in=pause,
         label=label,
     )

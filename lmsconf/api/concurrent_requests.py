@@ -152,7 +152,6 @@ class ConcurrentReader:
     def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
         self._everything = whole_rows
         self._pool = pool
-        self._most_queued = pool.parallelism
         self._spec = spec or ApiSpec.default()
 
     @property
@@ -179,7 +178,7 @@ class ConcurrentReader:
         self._pool.expect(len(todo))
         try:
             for path, query in todo:
-                if len(pending) >= self._most_queued:
+                if len(pending) >= self._pool.parallelism:
                     # Few are queued, so that pages and single requests need not wait for all of them.
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     if _failures(done):

@@ -5,15 +5,16 @@ Callers use canonical names; they are translated here to the wire names of the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, json
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec, Operation, Schema
+from lmsconf.api.spec import ApiSpec, Schema
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
+from lmsconf.api.spec.operations import compile_schema
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     TIME_ZONE,
@@ -26,8 +27,6 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
-
-_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 
 
 def validate_arguments(
@@ -48,38 +47,29 @@ def validate_arguments(
         # The validator accepts 1.0 as an integer and a tuple as an array, but neither is encoded as one.
         if isinstance(value, float | tuple):
             raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
-    _compiled(operation)(given)
+    _refuse_unlike(operation, _arguments_schema(operation), given)
+
+
+def _refuse_unlike(operation: str, schema: bytes, given: object) -> None:
+    try:
+        compile_schema(schema, formats=False)(given)
+    except ValueError as wrong:
+        raise ValueError(f"{operation}: {wrong}") from None
 
 
 @cache
-def _compiled(operation: str) -> Callable[[object], None]:
-    """Return the compiled validator of an operation; it raises ValueError."""
-    # Imported here because only the typed methods need it: no command pays for the import.
-    import fastjsonschema
-
+def _arguments_schema(operation: str) -> bytes:
+    """Return the schema of an operation's arguments as JSON. In the body of a read operation, lists are filters."""
     known = ApiSpec.default()[operation]
+    body = known.body or {"type": "object"}
+    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
     places = {
         "path": _named(known.path_schemas, filters=False),
         "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
         "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
-        "body": _body_values(known),
+        "body": {**body, **_named(properties, filters=not known.writes)},
     }
-    validate = fastjsonschema.compile({"properties": places}, use_default=False, use_formats=False)
-
-    def check(given: object) -> None:
-        try:
-            validate(given)
-        except fastjsonschema.JsonSchemaValueException as wrong:
-            raise ValueError(f"{operation}{_wrong(wrong)}") from None
-
-    return check
-
-
-def _body_values(known: Operation) -> Schema:
-    """Return the schema of the body's values. In a read operation, lists are filters."""
-    body = dict(known.body or {"type": "object"})
-    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
-    return {**body, **_named(properties, filters=not known.writes)}
+    return json.encode({"properties": places})
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
@@ -98,38 +88,6 @@ def _property(name: str, schema: Schema, *, filters: bool) -> Schema:
     }
 
 
-def _wrong(error: Any) -> str:
-    """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
-    _, _, key = str(error.name).removeprefix("data.").partition(".")
-    place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
-    if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
-        return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
-    if rule in _WORDINGS:
-        return f"{place} {_WORDINGS[rule](expected, error.value)}"
-    return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
-
-
-_WORDINGS: Final[Mapping[str, Callable[[Any, Any], str]]] = {
-    "required": lambda names, given: f"needs {_listed(name for name in names if name not in given)}",
-    "type": lambda types, given: (
-        f"must be {' or '.join([types] if isinstance(types, str) else types)}, not {_kind(given)}"
-    ),
-    "enum": lambda values, given: f"is one of {_listed(values)}",
-    **dict.fromkeys(("minLength", "minItems"), lambda least, given: "must not be empty"),
-    "minimum": lambda least, given: f"must be at least {least}",
-    "maximum": lambda most, given: f"must be at most {most}",
-}
-"""Keyword of a schema → what it demands, of its value and the given one."""
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else type(value).__name__
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(str, names))
-
-
 ListOf = list
 """`list`, for annotations in classes with a method `list`."""
 
@@ -140,7 +98,6 @@ LeftOut: TypeAlias = UnsetType
 Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 Values = Mapping[str, object]
-_DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")
 _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
 """The keys of requests and responses whose values may be the id of the group of all users."""
 
@@ -194,9 +151,13 @@ class EndpointGroup:
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
         """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
+        # The schema of the operation is looser, as it covers all body shapes.
+        _refuse_unlike(operation, _ANSWERS_SCHEMA, _given(answers))
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
         for type, given in _given(answers).items():
-            for field, answer in _checked_answers(operation, type, given, values).items():
+            for field, answer in cast("Values", given).items():
+                if field in values:
+                    raise ValueError(f"{operation}: {field} is answered twice")
                 values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
@@ -239,32 +200,26 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", rows)
 
 
+_FIELD_IDS: Final = {"type": "object", "propertyNames": {"type": "string", "minLength": 1}}
+_CHOICES: Final = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_ANSWERS_SCHEMA: Final = json.encode(
+    {
+        "properties": {
+            "CHOICE": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+            "MULTI_SELECT": {**_FIELD_IDS, "additionalProperties": _CHOICES},
+            "TEXT": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+        }
+    }
+)
+"""The schema of answers, by type and id of the field."""
+
+
 def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
     """Return a checked answer as it is encoded. A choice is whatever the caller has: its id, or its name."""
     if type == "TEXT":
         return cast("str | None", answer)
     choices = cast("list[str]", answer if isinstance(answer, list) else [answer] if answer else [])
     return [PickedChoice(one, one) for one in choices]
-
-
-def _checked_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> Values:
-    """Return the answers. Raises ValueError for a value unlike its field's type.
-
-    The schema is looser, as it covers all body shapes.
-    """
-    if not isinstance(answers, Mapping):
-        raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
-    for field, answer in answers.items():
-        if not isinstance(field, str) or not field:
-            raise ValueError(f"{operation} takes only ids of fields that are texts")
-        if field in others:
-            raise ValueError(f"{operation}: {field} is answered twice")
-        if type == "MULTI_SELECT":
-            if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
-                raise ValueError(f"{operation}: {field} must be array of string")
-        elif answer is not None and not isinstance(answer, str):
-            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
-    return answers
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:
@@ -280,7 +235,7 @@ def _text(value: str | bool) -> str:
 def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
-    if operation in _DESCRIBED and "description" in values and not values["description"]:
+    if operation.startswith("custom-fields.") and "description" in values and not values["description"]:
         values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
         for name in WINDOW:

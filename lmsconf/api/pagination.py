@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Final, cast
+from typing import cast
 
 from msgspec import Struct, field
 
 from lmsconf.api.response_limits import (
     MIB,
     PAGES,
+    LimitExceeded,
     ListingLimit,
     estimate_memory,
-    limit_exceeded_error,
     listing_limit,
     pages_ahead,
 )
@@ -32,7 +32,6 @@ Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
 """Request one page: query, and whether it was expected → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
-_FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -143,10 +142,6 @@ class ListingPass(Struct):
     counted: set[int] = field(default_factory=set)
 
 
-class _Endless(Exception):
-    """A listing exceeds its limits; ends the run."""
-
-
 def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
 
@@ -159,21 +154,22 @@ def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[s
         scan = ListingPass()
         try:
             reason = yield from _pass(requests, schema, query, scan, yields_first_page)
-        except (Unauthorized, Unreachable):
+        except (Unauthorized, Unreachable, LimitExceeded):
             raise
         except ApiError as error:
             reason = error.message if error.hint is None else f"{error.message} ({error.hint})"
             break
-        except _Endless as error:
-            raise limit_exceeded_error(schema.listing.rows, str(error)) from None
         if reason is None:
             break
     yield _listed(schema, scan, reason)
 
 
 def _listed(schema: ListingSchema, scan: ListingPass, incomplete: str | None) -> ListedRows:
-    rows = tuple(row for id, row in scan.rows.items() if id != schema.reserved_id)
-    return ListedRows(rows=rows, total=max(scan.totals, default=None), incomplete=incomplete)
+    return ListedRows(
+        rows=tuple(row for id, row in scan.rows.items() if id != schema.reserved_id),
+        total=max(scan.totals, default=None),
+        incomplete=incomplete,
+    )
 
 
 def _pass(
@@ -183,20 +179,21 @@ def _pass(
     scan: ListingPass,
     yields_first_page: bool,
 ) -> Generator[ListedRows, None, str | None]:
-    """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError and _Endless."""
+    """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError."""
     pages = _Pages(requests, schema, query)
     try:
         while True:
             rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
-            if total is not None and total > schema.size_limit.rows:
-                raise _Endless(f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read")
             if total is not None:
                 scan.totals.add(total)
+                if total > schema.size_limit.rows:
+                    limit = f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read"
+                    raise LimitExceeded(schema.listing.rows, limit)
             known = len(scan.rows)
             _collect(rows, schema, scan)
             if scan.received == 0:
                 if yields_first_page:
-                    yield _listed(schema, scan, _FIRST_PAGE_ONLY)
+                    yield _listed(schema, scan, "only its first page was read")
                 pages.prefetch(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
@@ -240,14 +237,15 @@ def _collect(rows: list[dict[str, Json]], schema: ListingSchema, scan: ListingPa
 
 
 def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
-    """Raise _Endless if the rows, their memory or the pages exceed the limits."""
-    most = schema.size_limit
-    if len(scan.rows) > most.rows:
-        raise _Endless(f"at most {most.rows:,} are read, but there are more")
+    """Raise LimitExceeded if the rows, their memory or the pages exceed the limits."""
+    most, read = schema.size_limit, len(scan.rows)
+    if read > most.rows:
+        raise LimitExceeded(schema.listing.rows, f"at most {most.rows:,} are read, but there are more")
     if scan.memory > most.memory:
-        raise _Endless(f"{len(scan.rows):,} of them take more than {most.memory // MIB} MiB of memory")
+        limit = f"{read:,} of them take more than {most.memory // MIB} MiB of memory"
+        raise LimitExceeded(schema.listing.rows, limit)
     if len(scan.sizes) > PAGES:
-        raise _Endless(f"{len(scan.rows):,} of them span more than {PAGES:,} pages")
+        raise LimitExceeded(schema.listing.rows, f"{read:,} of them span more than {PAGES:,} pages")
 
 
 def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
@@ -305,9 +303,8 @@ def refuse_missing_list(operation: Operation, response: Json) -> Json:
     """Return the response. Raises InvalidResponse if its list is missing or is not a list."""
     listed, key = required_list(operation)
     if listed and isinstance(response, dict) and not isinstance(response.get(listed), list):
-        place = f"{operation.method} {operation.path}"
         raise InvalidResponse(
-            f"an answer to {place} is missing its list of {listed}",
+            f"an answer to {operation.method} {operation.path} is missing its list of {listed}",
             hint=missing_list_hint(listed, key, response),
             operation=operation.id,
         )
@@ -324,7 +321,9 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
         else f"the key {quote_name(list_name)} is missing"
     )
     other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
-    way_out = f"No dialect key names it: the service must write {list_name}, and [] where there are none."
-    if dialect_key:
-        way_out = f"If the service uses another name, set it under `dialect:` ({dialect_key})."
+    way_out = (
+        f"If the service uses another name, set it under `dialect:` ({dialect_key})."
+        if dialect_key
+        else f"No dialect key names it: the service must write {list_name}, and [] where there are none."
+    )
     return f"In the answer {wrong}{other}. Nothing is created or deleted from such a response. {way_out}"

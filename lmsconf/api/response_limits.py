@@ -22,27 +22,11 @@ ANSWER: Final = 16 * MIB
 """Maximum size of one response body, in bytes."""
 PAGES: Final = 20_000
 """Maximum number of pages of one listing."""
-AHEAD: Final = 16
-"""Maximum number of pages of one listing that are requested ahead."""
-AHEAD_MEMORY: Final = 32 * MIB
-"""Maximum memory, in bytes, of these pages; two are requested ahead however large they are."""
-_SAMPLE: Final = 10
-FAN_OUT: Final = 96 * MIB
-"""Maximum memory, in bytes, of the responses of one fan-out: one read operation called once per resource."""
 TEXT: Final = 100_000
 """Maximum length of one string of a row, in characters."""
-_PAGE_VALUES: Final = 32 * MIB
-_VALUES: Final = 64 * MIB
-_SMALL: Final = MIB // 4
 _EVERYTHING: Final = 6
 FACTOR: Final = "LMSCONF_READ_LIMIT"
 """The environment variable that raises the limits on listings and fan-outs: how many times as much is read."""
-
-
-_TOO_MUCH: Final = (
-    "Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask its "
-    f"operator. If the workspace is that large, set {FACTOR}=2 to read twice as much."
-)
 
 
 class ListingLimit(Struct, frozen=True):
@@ -50,11 +34,6 @@ class ListingLimit(Struct, frozen=True):
 
     rows: int
     memory: int
-
-
-_PEOPLE: Final = ListingLimit(250_000, 128 * MIB)
-_OTHERS: Final = ListingLimit(50_000, 24 * MIB)
-_LISTINGS: Final = {"users.list": _PEOPLE, "users.extended-info": _PEOPLE}
 
 
 class OversizedResponse(ValueError):
@@ -71,18 +50,28 @@ def _factor() -> int:
 
 def listing_limit(operation: str, *, whole_rows: bool) -> ListingLimit:
     """Return the limit of one listing. whole_rows: rows are kept whole, not only the fields that a plan compares."""
-    limit, factor = _LISTINGS.get(operation, _OTHERS), _factor()
-    return ListingLimit(limit.rows * factor, limit.memory * factor * (_EVERYTHING if whole_rows else 1))
+    rows, memory = (250_000, 128 * MIB) if operation in ("users.list", "users.extended-info") else (50_000, 24 * MIB)
+    factor = _factor()
+    return ListingLimit(rows * factor, memory * factor * (_EVERYTHING if whole_rows else 1))
 
 
 def fan_out_memory_limit(*, whole_responses: bool) -> int:
-    """Return the maximum memory of one fan-out, in bytes. whole_responses: they are kept whole."""
-    return FAN_OUT * _factor() * (_EVERYTHING if whole_responses else 1)
+    """Return the maximum memory, in bytes, of the responses of one read operation that is called once per resource.
+
+    whole_responses: they are kept whole.
+    """
+    return 96 * MIB * _factor() * (_EVERYTHING if whole_responses else 1)
 
 
-def limit_exceeded_error(subject: str, limit: str) -> InvalidResponse:
-    """Return the error that ends a run. subject: what exceeds its limit. limit: the limit, in words."""
-    return InvalidResponse(f"the service answers more {subject} than lmsconf reads: {limit}", hint=_TOO_MUCH)
+class LimitExceeded(InvalidResponse):
+    """Ends a run. subject: what exceeds its limit. limit: the limit, in words."""
+
+    def __init__(self, subject: str, limit: str) -> None:
+        super().__init__(
+            f"the service answers more {subject} than lmsconf reads: {limit}",
+            hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: "
+            f"ask its operator. If the workspace is that large, set {FACTOR}=2 to read twice as much.",
+        )
 
 
 def estimate_memory(value: Json, counted: set[int] | None = None, *, subject: str = "a row") -> int:
@@ -123,13 +112,16 @@ def _uncounted(items: list[Json], counted: set[int]) -> Iterator[Json]:
 
 
 def pages_ahead(rows: list[dict[str, Json]]) -> int:
-    """Return how many pages like one with these rows may be requested ahead: judged by some of the rows."""
-    some = rows[:: max(1, len(rows) // _SAMPLE)]
+    """Return how many pages like one with these rows may be requested ahead: two at least, however large they are.
+
+    Some of the rows tell how much memory a page takes.
+    """
+    some = rows[:: max(1, len(rows) // 10)]
     try:
         size = sum(map(estimate_memory, some)) * len(rows) // max(1, len(some))
     except InvalidResponse:
-        size = AHEAD_MEMORY
-    return max(2, min(AHEAD, AHEAD_MEMORY // max(size, 1)))
+        return 2
+    return max(2, min(16, 32 * MIB // max(size, 1)))
 
 
 class MemoryQuota:
@@ -145,7 +137,7 @@ class MemoryQuota:
         with self._lock:
             self._left -= size
             if self._left < 0:
-                raise limit_exceeded_error(self._subject, f"more than {self._size // MIB} MiB in all")
+                raise LimitExceeded(self._subject, f"more than {self._size // MIB} MiB in all")
 
 
 def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
@@ -153,9 +145,7 @@ def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
 
     The estimate counts braces, brackets and commas: fast, and too high for strings that contain them.
     """
-    if len(body) < _SMALL:
-        return
-    size = 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b","))
-    limit = _PAGE_VALUES if paged else _VALUES
-    if size > limit:
-        raise OversizedResponse(f"it holds more values than fit in {limit // MIB} MiB of memory")
+    limit = 32 if paged else 64
+    is_small = len(body) < MIB // 4
+    if not is_small and 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b",")) > limit * MIB:
+        raise OversizedResponse(f"it holds more values than fit in {limit} MiB of memory")

@@ -24,8 +24,6 @@ TRANSIENT = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
 """Statuses after which a read is retried."""
 NOT_NOW = frozenset({TOO_MANY, UNAVAILABLE})
 """Statuses that slow the rate limiter down."""
-_TOO_LITTLE: Final = 1.0
-"""Seconds too short for a response: a write sent with less time left would only end with an unknown result."""
 
 
 def is_not_carried_out(status: int, retry_after: str | None) -> bool:
@@ -74,16 +72,12 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     clock: Callable[[], float] = time.monotonic
     random_number: Callable[[], float] = random.random
 
-    def is_rate_limited(self, status: int, *, has_ever_responded: bool, retry_after: str | None) -> bool:
-        """Return whether a response means rate limiting rather than failure.
+    def is_rate_limited(self, status: int | None, *, has_ever_responded: bool, retry_after: str | None) -> bool:
+        """Return whether a response means rate limiting rather than failure. status: None without a response.
 
         A 503 without Retry-After does only from a service that has answered before: else it may be down.
         """
         return status == TOO_MANY or (status == UNAVAILABLE and (has_ever_responded or retry_after is not None))
-
-    def is_retry_safe(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
-        """Return whether a request may be sent again; a write only if the response says that it was not carried out."""
-        return is_not_carried_out(status, retry_after) if writes else status in TRANSIENT
 
     def wait_before_retry(
         self,
@@ -130,20 +124,17 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     def parse_retry_after(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
         seconds = seconds_of(retry_after)
-        if seconds is not None:
-            return self._heeded(seconds)
-        from email.utils import parsedate_to_datetime  # slow to import
+        if seconds is None:
+            from email.utils import parsedate_to_datetime  # slow to import
 
-        try:
-            date = parsedate_to_datetime((retry_after or "").strip())
-        except (ValueError, OverflowError):
-            return None
-        until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.wall_clock(), UTC)
-        return self._heeded(max(until.total_seconds(), 0.0))
-
-    def _heeded(self, asked: float) -> float:
-        """Return a Retry-After; one that nobody would wait for is tried sooner, within the usual outage."""
-        return asked if asked <= self.patience else self.short_retry_after
+            try:
+                date = parsedate_to_datetime((retry_after or "").strip())
+            except (ValueError, OverflowError):
+                return None
+            until = date if date.tzinfo else date.replace(tzinfo=UTC)
+            seconds = max((until - datetime.fromtimestamp(self.wall_clock(), UTC)).total_seconds(), 0.0)
+        # One that nobody would wait for is tried sooner, within the usual outage.
+        return seconds if seconds <= self.patience else self.short_retry_after
 
 
 class Outage:
@@ -182,7 +173,8 @@ class Outage:
             return math.inf
         with self._lock:
             now = self._retry.clock()
-            if now > self._limit - _TOO_LITTLE:
+            # A second is too short for a response: a write sent with less would only end with an unknown result.
+            if now > self._limit - 1.0:
                 self._over = min(self._over, now)
             if self._over == math.inf:
                 return self._limit - now
@@ -227,25 +219,8 @@ class Outage:
                 self._over = min(self._over, self._retry.clock())
 
 
-_REMEMBERED: Final = 64
-_USUAL: Final = 20.0
-"""Requests a second: the first learnt rate after too few responses."""
-_TELLING: Final = 8
-"""Responses needed to measure a rate; one refusal among the first requests of a run says little about it."""
-_ENOUGH: Final = 100
-"""Responses that measure a rate to about a hundredth."""
 _SLOWEST: Final = 0.2
 """Minimum learnt rate in requests a second; with less a run would hardly progress."""
-_BELOW: Final = 0.97
-"""Factor on a measured rate: sent exactly as fast as the service accepts, an early request would be refused."""
-_GROWTH: Final = 1.008
-"""Factor on a learnt rate with each response, so that a rate that is too low is found out."""
-_BACK: Final = 1.5
-"""The same until a rate is measured, and up to the rate before refusals without a response between them."""
-_SETTLED: Final = 3.0
-"""Seconds after the first wait before responses count for the average: some requests were sent before it."""
-_NOTICED: Final = 1.0
-"""Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
 _TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
@@ -282,7 +257,7 @@ class RateLimiter:
         self._before_refusals = math.inf
         self._last = self._since = self._slept = -math.inf
         self._responses = 0
-        self._answered: deque[float] = deque(maxlen=_REMEMBERED)
+        self._answered: deque[float] = deque(maxlen=64)
         self._refusals: deque[_Refusal] = deque()
         self._begun: _Refusal | None = None
         self._limited_since: float | None = None
@@ -303,8 +278,9 @@ class RateLimiter:
                 if at <= now:
                     self._last = now
                     return True
-            # A refusal of another request during the sleep postpones the turn, and responses bring it forward.
-            self._nap(min(at - now, left, _TOLD_EVERY, max(self._since - now, (at - now) / 2, _NOTICED)))
+            # A refusal of another request during the sleep postpones the turn, and responses bring it forward:
+            # look again after a second at the earliest.
+            self._nap(min(at - now, left, _TOLD_EVERY, max(self._since - now, (at - now) / 2, 1.0)))
             self._slept = self._clock()
 
     def pause(self, seconds: float, seconds_left: Callable[[], float]) -> None:
@@ -323,11 +299,15 @@ class RateLimiter:
             self._responses += 1
             now = self._clock()
             self._limited_since = self._limited_since or now
-            if now - self._limited_since < _SETTLED:
+            # For three seconds after the first wait, responses do not count for the average: some of the requests
+            # were sent before it.
+            if now - self._limited_since < 3.0:
                 self._begun = _Refusal(now, self._responses)
             if self._learnt is None:
                 return
-            self._learnt = min(self._learnt * _BACK, max(self._learnt, self._before_refusals) * _GROWTH)
+            # A rate that is too low is found out: it grows by 0.8 % with each response, and by half until a rate
+            # is measured and up to that before refusals without a response between them.
+            self._learnt = min(self._learnt * 1.5, max(self._learnt, self._before_refusals) * 1.008)
             self._before_refusals = max(self._before_refusals, self._learnt)
 
     def record_rate_limited(self, sent_at: float, retry_after: float | None) -> None:
@@ -356,8 +336,12 @@ class RateLimiter:
         if self._begun is None or now - max(self._slept, self._since) > _TOLD_EVERY:
             return None
         accepted, seconds = self._responses - self._begun.responses, now - self._begun.at
-        average = accepted / seconds if accepted and seconds > 0 else None
-        return RateLimit(at=now, rate=average, resumes_in=max(self._since - now, 0.0), wall=self._wall_clock())
+        return RateLimit(
+            at=now,
+            rate=accepted / seconds if accepted and seconds > 0 else None,
+            resumes_in=max(self._since - now, 0.0),
+            wall=self._wall_clock(),
+        )
 
     def _nap(self, seconds: float) -> None:
         self.on_wait()
@@ -366,27 +350,26 @@ class RateLimiter:
     def _learn(self, now: float) -> None:
         """Learn a rate from a refusal, and forget refusals that are not needed to measure any more."""
         if self._learnt is None:
-            self._learnt = self._first_rate(now)
+            # Half of the recent rate of responses, at most the limit. Few responses say little: 20 a second.
+            answers = len(self._answered)
+            measured = 40.0 if answers < 8 else answers / max(now - self._answered[0], 0.001)
+            self._learnt = min(measured, self._limit or math.inf) / 2
         elif self._responses == self._refusals[-1].responses:
             self._learnt = max(self._learnt / 2, _SLOWEST)
         else:
             first = self._refusals[0]
             measured = (self._responses - first.responses) / max(now - first.at, 0.001)
-            # The service accepts at least what it accepted, and less than what it has just refused.
+            # The service accepts at least what it accepted, and less than what it has just refused. Sent exactly
+            # as fast as it accepts, an early request would be refused.
             mean = math.sqrt(measured * min(self._learnt, 2 * measured))
-            self._learnt = self._before_refusals = max(mean * _BELOW, _SLOWEST)
+            self._learnt = self._before_refusals = max(mean * 0.97, _SLOWEST)
         self._refusals.append(_Refusal(now, self._responses))
         self._begun = self._begun or self._refusals[0]
-        while len(self._refusals) > 1 and self._responses - self._refusals[1].responses >= _ENOUGH:
+        # A hundred responses measure a rate to about a hundredth.
+        while len(self._refusals) > 1 and self._responses - self._refusals[1].responses >= 100:
             self._refusals.popleft()
 
     def _gap(self) -> float:
         """Return the seconds between two turns."""
         rate = self.rate()
         return 1 / rate if rate else 0.0
-
-    def _first_rate(self, now: float) -> float:
-        """Return half of the recent rate of responses, at most the limit."""
-        answers = len(self._answered)
-        measured = 2 * _USUAL if answers < _TELLING else answers / max(now - self._answered[0], 0.001)
-        return min(measured, self._limit or math.inf) / 2

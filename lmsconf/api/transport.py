@@ -30,14 +30,9 @@ NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
 """Errors before the first byte that a retry would meet again. After any other error, a write may have been done."""
 FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError)
 """All that sending may raise: the base classes of httpx's errors, and OSErrors of a transport that was passed in."""
-_CONNECT_SECONDS: Final = 10.0
-_SILENT_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 1.5
 """How long a connection is kept unused: services close idle ones after a few seconds, perhaps just as a write goes out,
 of which nobody then knows whether it was done."""
-_NUMBERS: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)")
-"""What Python adds to the messages of the system and of OpenSSL."""
-_REFUSED_CERTIFICATE: Final = re.compile(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$")
 _WAYS_OUT: Final = (
     (("expired", "not yet valid"), "Ask the operator of the service to renew it, and check the clock of this machine."),
     (("mismatch",), "It is issued for another host name: check the workspace's url."),
@@ -48,21 +43,19 @@ _WAYS_OUT: Final = (
     ),
 )
 """Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
-_ONE_LINE: Final = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
-_NO_TLS: Final = "WRONG_VERSION_NUMBER"
-"""OpenSSL's name for an answer that is not TLS."""
 
 
-class RequestNotSent(Exception):
-    """The request was not sent. final: a retry would fail the same. hint: replaces the default hint."""
+class NoResponse(Exception):
+    """No complete response arrived.
 
-    def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
+    is_sent: the request may have been sent. final: a retry would fail the same. hint: replaces the default hint.
+    """
+
+    status = retry_after = date = None
+
+    def __init__(self, reason: str, *, is_sent: bool, final: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
-        self.final, self.hint = final, hint
-
-
-class ResponseLost(Exception):
-    """The request may have been sent, and no complete response arrived."""
+        self.is_sent, self.final, self.hint = is_sent, final, hint
 
 
 class HttpResponse(Struct, frozen=True):
@@ -76,17 +69,14 @@ class HttpResponse(Struct, frozen=True):
     date: str | None = None
 
 
-class _Redacting(logging.Filter):
-    """Redact secrets from the log records of httpx and httpcore, which include headers."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redact_secrets(record.getMessage()), ()
-        return True
+def _redact_record(record: logging.LogRecord) -> bool:
+    """Redact secrets from a log record of httpx or httpcore, which includes headers."""
+    record.msg, record.args = redact_secrets(record.getMessage()), ()
+    return True
 
 
-_REDACTING: Final = _Redacting()
 for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy", "socks"))):
-    logging.getLogger(_name).addFilter(_REDACTING)
+    logging.getLogger(_name).addFilter(_redact_record)
 
 
 class HttpTransport:
@@ -108,10 +98,15 @@ class HttpTransport:
         url_name: str = URL_NAME,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        parts = _checked(base_url, in_process=transport is not None)
+        if wrong := url_problem(base_url, in_process=None if transport is None else "sandbox"):
+            raise LmsconfError(f"the workspace's url cannot be used: {wrong[0]}", hint=wrong[1])
+        parts = urlsplit(base_url)
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.host, self.url_name = parts.netloc, url_name
-        self._token = _checked_token(token)
+        self._token = strip_final_newline(token)
+        if reason := token_problem(self._token):
+            hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
+            raise LmsconfError(f"the token cannot be used: {reason}", hint=hint)
         register_secret(self._token)
         self._headers = httpx.Headers(
             {
@@ -146,7 +141,7 @@ class HttpTransport:
         *,
         max_seconds: float = math.inf,
     ) -> HttpResponse:
-        """Send one request, once. Raises RequestNotSent or ResponseLost.
+        """Send one request, once. Raises NoResponse.
 
         target: path and query below the service's URL. max_seconds: time limit, if less than the default.
         """
@@ -155,10 +150,10 @@ class HttpTransport:
         try:
             url = _url(self.url + target)
         except httpx.InvalidURL as error:
-            raise RequestNotSent(self.redact(str(error)), final=True) from error
-        request = httpx.Request(
-            method, url, headers=self._headers, content=body, extensions={"timeout": _timeouts(seconds)}
-        )
+            raise NoResponse(self.redact(str(error)), is_sent=False, final=True) from error
+        silent = min(30.0, seconds)
+        timeouts = {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
+        request = httpx.Request(method, url, headers=self._headers, content=body, extensions={"timeout": timeouts})
         if body is not None:
             request.headers["Content-Type"] = "application/json"
         if extra_headers:
@@ -173,7 +168,7 @@ class HttpTransport:
             raise self._failure(error) from error
 
     def _received(self, response: httpx.Response, until: float, seconds: float) -> HttpResponse:
-        """Read the response to its end. Raises ResponseLost at the deadline."""
+        """Read the response to its end. Raises NoResponse at the deadline."""
         body, unreadable = b"", None
         try:
             body = self._body(response, until, seconds)
@@ -183,7 +178,7 @@ class HttpTransport:
         return HttpResponse(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
-        """Return the decompressed body. Raises ValueError if it is too long, ResponseLost at the deadline."""
+        """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
         body, received = bytearray(), 0
 
         def check(chunk: bytes) -> None:
@@ -192,7 +187,7 @@ class HttpTransport:
             if max(received, len(body)) > self._max_bytes:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
             if self._clock() > until:
-                raise ResponseLost(f"no complete response within {seconds:.3g} s")
+                raise NoResponse(f"no complete response within {seconds:.3g} s", is_sent=True)
 
         response.stream = _CheckedStream(cast("httpx.SyncByteStream", response.stream), check)
         for part in response.iter_bytes():
@@ -202,20 +197,21 @@ class HttpTransport:
         body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
         return whole
 
-    def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
+    def _failure(self, error: Exception) -> NoResponse:
         """Map an error of httpx to ours; one without a message is described by its class name."""
         text = str(error)
-        reason = _NUMBERS.sub("", self.redact(text)) or type(error).__name__
+        # Python adds numbers to the messages of the system and of OpenSSL.
+        reason = re.sub(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)", "", self.redact(text)) or type(error).__name__
         if type(error) in NEVER_SENT:
-            return RequestNotSent(reason, final=True)
+            return NoResponse(reason, is_sent=False, final=True)
         if type(error) not in NOT_SENT:
-            return ResponseLost(reason)
+            return NoResponse(reason, is_sent=True)
         if hint := _tls_hint(text, self.host):
             # A retry would get the same certificate.
-            return RequestNotSent(reason, final=True, hint=hint)
+            return NoResponse(reason, is_sent=False, final=True, hint=hint)
         variable = _proxy_variable(urlsplit(self.url)) if self._is_own else None
         way_out = f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
-        return RequestNotSent(reason, hint=way_out if variable else None)
+        return NoResponse(reason, is_sent=False, hint=way_out if variable else None)
 
 
 class _CheckedStream(httpx.SyncByteStream):
@@ -295,15 +291,15 @@ def _certificates_error(error: OSError) -> LmsconfError:
 
 def _tls_hint(message: str, host: str) -> str | None:
     """Return which check the certificate of a host failed, and what to do; None if TLS did not cause the error."""
-    if _NO_TLS in message:
+    if "WRONG_VERSION_NUMBER" in message:  # OpenSSL's name for an answer that is not TLS
         return (
             f"No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
         )
-    refused = _REFUSED_CERTIFICATE.search(message)
+    refused = re.search(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$", message)
     if refused is None:
         return None
-    usual = "Ask the operator of the service to fix it."
-    way_out = next((way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words)), usual)
+    ways_out = (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words))
+    way_out = next(ways_out, "Ask the operator of the service to fix it.")
     return f"The certificate of {host} was refused: {refused['check']}. {way_out}"
 
 
@@ -314,26 +310,6 @@ def _proxy_variable(parts: SplitResult) -> str | None:
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(host):
         return None
-    names = (f"{parts.scheme}_proxy", "all_proxy")
-    return next((each for name in names for each in (name, name.upper()) if os.environ.get(each)), None)
-
-
-def _checked(base_url: str, *, in_process: bool) -> SplitResult:
-    """Split a URL. Raises LmsconfError if it is not safe to send a token to."""
-    if wrong := url_problem(base_url, in_process="sandbox" if in_process else None):
-        raise LmsconfError(f"the workspace's url cannot be used: {wrong[0]}", hint=wrong[1])
-    return urlsplit(base_url)
-
-
-def _checked_token(text: str) -> str:
-    """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
-    token = strip_final_newline(text)
-    if wrong := token_problem(token):
-        raise LmsconfError(f"the token cannot be used: {wrong}", hint=_ONE_LINE)
-    return token
-
-
-def _timeouts(seconds: float) -> dict[str, float]:
-    """Return httpx's timeouts for a request with that many seconds in all."""
-    silent = min(_SILENT_SECONDS, seconds)
-    return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
+    scheme = f"{parts.scheme}_proxy"
+    names = (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")
+    return next((name for name in names if os.environ.get(name)), None)

@@ -99,7 +99,7 @@ def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteRes
             f"{call.address} is not deleted, because the workspace has changed during this run: "
             + "; ".join(dict.fromkeys(difference.message for difference in differences)),
             hint="Plan again and review it: what is done stays, and the rest is planned again.",
-            differences=differences,
+            problems=differences,
         )
 
 

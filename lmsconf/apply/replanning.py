@@ -191,7 +191,7 @@ def _fitting(
         raise StalePlan(
             f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
             hint="Plan again and review it.",
-            differences=differences,
+            problems=differences,
         )
     return snapshot, now
 

@@ -108,6 +108,7 @@ def serve(
         except KeyboardInterrupt:
             write_stderr("\nStopped.")
         finally:
+            server.server_close()
             service.close_workspace()
 
 

@@ -10,8 +10,9 @@ A script is read from a YAML or JSON file: a list with one entry per fault, with
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import Annotated, Final, Literal, TypeAlias
@@ -21,7 +22,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import ProblemsFound, raise_found
 
-BodyCorruption: TypeAlias = Literal["truncated", "html"]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ALWAYS: Final = 2**31
 """More than any script needs."""
@@ -29,9 +29,6 @@ ALWAYS: Final = 2**31
 
 class ConnectionLost(ConnectionError):
     """The connection broke before the response. The adapters for httpx and for a port make a network error of it."""
-
-    def __init__(self) -> None:
-        super().__init__("the connection broke before an answer came")
 
 
 class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +52,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     cut: bool = False
     lose_answer: bool = False
-    spoil: BodyCorruption | None = None
+    spoil: Literal["truncated", "html"] | None = None
     stale: bool = False
     after: Count = 0
     calls: frozenset[Count] = frozenset()
@@ -67,7 +64,7 @@ class FaultScript:
     """A fault script. Each request gets at most one fault: the first that matches and is not used up."""
 
     def __init__(self, *script: Fault) -> None:
-        self._script = [_PendingFault(fault) for fault in script]
+        self._script = [(fault, _decisions(fault)) for fault in script]
         self._lock = threading.Lock()
         self._calls = 0
         self.has_stale_reads = any(fault.stale for fault in script)
@@ -76,35 +73,21 @@ class FaultScript:
         """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1
-            fitting = (one.fault for one in self._script if one.applies_to(self._calls, operation, writes))
-            return next(fitting, None)
+            for fault, decisions in self._script:
+                is_spared = (fault.calls and self._calls not in fault.calls) or (fault.stale and writes)
+                if not is_spared and fnmatchcase(operation, fault.operation) and next(decisions, False):
+                    return fault
+        return None
 
 
-class _PendingFault:
-    """A fault with its remaining count."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        self._left = fault.times
-        self._spared = fault.after
-        self._dice = Random(fault.seed)  # noqa: S311  the same script must give the same faults
-
-    def applies_to(self, call: int, operation: str, writes: bool) -> bool:
-        """Whether the request gets this fault. Random numbers are drawn only for matching requests."""
-        if self._left < 1 or not self._matches(call, operation, writes):
-            return False
-        if self._spared:
-            self._spared -= 1
-            return False
-        if self.fault.chance < 1 and self._dice.random() >= self.fault.chance:
-            return False
-        self._left -= 1
-        return True
-
-    def _matches(self, call: int, operation: str, writes: bool) -> bool:
-        if (self.fault.calls and call not in self.fault.calls) or (self.fault.stale and writes):
-            return False
-        return fnmatchcase(operation, self.fault.operation)
+def _decisions(fault: Fault) -> Iterator[bool]:
+    """Yield for each matching request whether it gets the fault, until that is used up."""
+    yield from repeat(False, fault.after)
+    dice, left = Random(fault.seed), fault.times  # noqa: S311  the same script must give the same faults
+    while left:
+        is_struck = fault.chance >= 1 or dice.random() < fault.chance
+        left -= is_struck
+        yield is_struck
 
 
 def parse_faults(path: Path) -> list[Fault]:

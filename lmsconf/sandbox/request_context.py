@@ -8,14 +8,13 @@ the workspace accepts, three at most (API specification, Authentication).
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 from urllib.parse import parse_qsl
 from zoneinfo import ZoneInfo
 
@@ -23,13 +22,10 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
-from lmsconf.api.spec.operations import allowed_texts
+from lmsconf.api.spec.operations import allowed_texts, compile_schema
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 from lmsconf.support.strict_json import map_texts, parse_json
-
-if TYPE_CHECKING:
-    import fastjsonschema
 
 
 class Refusal(Exception):
@@ -47,8 +43,6 @@ bad_request: Final = partial(Refusal, 400, "bad_request")
 """400: the request cannot be carried out as written."""
 not_found: Final = partial(Refusal, 404, "not_found")
 """404: the path or the body names something that does not exist."""
-unauthorized: Final = partial(Refusal, 401, "unauthorized")
-"""401: no valid credential."""
 forbidden: Final = partial(Refusal, 403, "forbidden")
 """403: understood, but not allowed in the current state."""
 conflict: Final = partial(Refusal, 409, "conflict")
@@ -150,15 +144,6 @@ class RequestContext:
                     raise refusal(str(message))
 
 
-def unknown_people(name: str) -> str:
-    """A query of the message about people who do not exist, whose ids are the value of that name."""
-    return f"""
-        SELECT 'there is no user ' || group_concat(quote(value), ', ') FROM (
-            SELECT DISTINCT value FROM json_each(:{name}) WHERE value NOT IN (SELECT id FROM people) LIMIT 5
-        )
-    """  # noqa: S608  names of ours
-
-
 Handler: TypeAlias = "Callable[[RequestContext], Json]"
 """Carries out one operation. None: done, without a response body."""
 
@@ -184,9 +169,6 @@ class Sql(Struct, frozen=True, kw_only=True):
         return context.repository.json(self.answer) if self.answer else None
 
 
-AT_MOST = 3
-
-
 class ApiKeys:
     """The active keys. Only digests are stored, so no key can be shown a second time."""
 
@@ -195,8 +177,8 @@ class ApiKeys:
 
     def create(self) -> str:
         """Create a key, returned only here. Raises LmsconfError if three are active."""
-        if len(self._digests) >= AT_MOST:
-            raise LmsconfError(f"at most {AT_MOST} API keys can be active", hint="Revoke one of them first.")
+        if len(self._digests) >= 3:
+            raise LmsconfError("at most 3 API keys can be active", hint="Revoke one of them first.")
         made = secrets.token_urlsafe(24)
         self._digests.append(_digest(made))
         return made
@@ -217,12 +199,11 @@ def _digest(key: str) -> bytes:
 
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
-LEARNER: Final = ("learn",)
 
 
 def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
     """The default applications of a new account: everyone learns, managers also follow up."""
-    return APPLICATIONS if admin else ("learn", "follow-up") if manager else LEARNER
+    return APPLICATIONS if admin else ("learn", "follow-up") if manager else ("learn",)
 
 
 def encode_applications(applications: Iterable[str]) -> str:
@@ -237,28 +218,21 @@ _FORMS: Final = {
     "iso-local": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII),
 }
 """The stricter forms of ISO 8601."""
-_DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
-_TOO_FAR: Final = 10**15
 
 
 def parse_time(value: Json, format: str, zone: str = "UTC") -> int:
     """Parse a time; one without an offset is in `zone`. Raises ValueError if it is not in that format."""
     if format == "epoch-ms-number":
-        if isinstance(value, int) and abs(value) < _TOO_FAR:
+        if isinstance(value, int) and abs(value) < 10**15:
             return value
     elif isinstance(value, str):
-        if format == "epoch-ms" and _DIGITS.fullmatch(value):
+        if format == "epoch-ms" and re.fullmatch("-?[0-9]{1,15}", value):
             return int(value)
         if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
             moment = datetime.fromisoformat(value)
             instant = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
             return round(instant.timestamp() * 1000)
     raise ValueError(f"{value!r} is not a time in the form {format}")
-
-
-_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
-_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
-_TRUTH: Final = {"true": True, "false": False}
 
 
 def validate_request(
@@ -306,47 +280,24 @@ def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Jso
         value: Json = parse_json(body.decode())
     except ValueError as error:
         raise bad_request(f"the body is not JSON: {error}") from error
-    _compiled(encode(operation.body))(value)
+    try:
+        # As JSON, because many workspaces share the same few schemas, and compiling takes milliseconds.
+        compile_schema(encode({"properties": {"body": operation.body}}), formats=True)({"body": value})
+    except ValueError as error:
+        raise bad_request(str(error)) from error
     return cast("dict[str, Json]", operation.request_names.from_wire(value))
 
 
 def _parameter(name: str, value: str, schema: Schema) -> Json:
     """Parse one query value as its type. Raises Refusal if it is not of that type."""
     if schema["type"] == "boolean":
-        if value not in _TRUTH:
+        if value not in ("true", "false"):
             raise bad_request(f"query parameter {name!r} must be true or false, not {value!r}")
-        return _TRUTH[value]
+        return value == "true"
     if schema["type"] != "integer":
         return value
-    if not _WHOLE_NUMBER.fullmatch(value) or int(value) not in _INT32:
+    if not re.fullmatch("-?[0-9]{1,10}", value) or int(value) not in _INT32:
         raise bad_request(f"query parameter {name!r} must be a whole number, not {value!r}")
     if int(value) < cast(int, schema.get("minimum", _INT32.start)):
         raise bad_request(f"query parameter {name!r} must be at least {schema['minimum']}, not {value}")
     return int(value)
-
-
-@cache
-def _compiled(schema: bytes) -> Callable[[Json], None]:
-    """Return a function that rejects bodies that do not match the schema, with the path in the body."""
-    import fastjsonschema  # slow to import, and no read of a plan has a body
-
-    # The key is the schema as JSON: compiling takes milliseconds, and many workspaces share the same few schemas.
-    validate = fastjsonschema.compile(json.loads(schema), use_default=False)
-
-    def check(value: Json) -> None:
-        try:
-            validate(value)
-        except fastjsonschema.JsonSchemaValueException as error:
-            raise bad_request(_wording(error)) from error
-
-    return check
-
-
-def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
-    """What is wrong, and where in the body. Lists the names of alternatives."""
-    if error.rule in _BRANCHES:
-        place = "body" + str(error.name).removeprefix("data")
-        names = [name for branch in error.rule_definition for name in branch.get("required", [])]
-        if names:
-            return f"{place} must contain {_BRANCHES[error.rule]} one of {', '.join(names)}"
-    return "body" + str(error.message).removeprefix("data")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 import yaml
 
@@ -26,14 +26,10 @@ except ImportError:  # built without libyaml: the same values, ten times slower
     from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
     from yaml import SafeDumper as _Dumper  # type: ignore[assignment]  # where libyaml is missing
 
-_TOO_DEEP: Final = "exceeded maximum nesting depth"
-"""What libyaml from 0.2.6 on says; before, Python's recursion ends."""
-
 
 def dump_seed(values: Mapping[str, object]) -> str:
     """Return the values of a seed as the text of its file, in which every parser reads the same."""
-    text: str = yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True)
-    return text
+    return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True)
 
 
 def fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
@@ -56,17 +52,12 @@ def read_yaml(path: Path, file_kind: str) -> object:
     try:
         with os_errors_as(f"{path}: cannot be read", f"Check the path of the {file_kind}"):
             text = path.read_text(encoding="utf-8")
+        if text.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                return cast(object, json.loads(text))
+        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
     except UnicodeDecodeError as error:
         raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
-    if text.startswith("{"):
-        with suppress(ValueError, RecursionError):
-            return cast(object, json.loads(text))
-    return _parse_yaml(text, path, file_kind)
-
-
-def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
-    try:
-        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
     except (yaml.YAMLError, RecursionError) as error:
         raise ProblemsFound([_yaml_problem(error, path, file_kind)]) from error
     if len(documents) > 1:
@@ -75,7 +66,8 @@ def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
 
 
 def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
-    if isinstance(error, RecursionError) or getattr(error, "problem", None) == _TOO_DEEP:
+    # What libyaml from 0.2.6 on says; before, Python's recursion ends.
+    if isinstance(error, RecursionError) or getattr(error, "problem", None) == "exceeded maximum nesting depth":
         return file_problem(file_kind, str(path), "its lists and mappings are nested too deep")
     if not isinstance(error, yaml.MarkedYAMLError):
         return file_problem(file_kind, str(path), str(error))
@@ -86,8 +78,12 @@ def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
 
 def file_problem(file_kind: str, file: str, message: str) -> Problem:
     """A problem in a file of that sort."""
-    hint = f"Correct the {file_kind} and run again."
-    return Problem(code=f"{file_kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
+    return Problem(
+        code=f"{file_kind}/invalid",
+        message=message,
+        source=SourceLocation(file),
+        hint=f"Correct the {file_kind} and run again.",
+    )
 
 
 class _Loader(_Base):

@@ -199,16 +199,11 @@ SECTIONS: Final = (
     "participations",
     "certificates",
 )
-_LISTS: Final = (
-    *("applications", "assign_to", "attachments", "categories", "choices", "conditions", "events", "managers"),
-    *("members", "occasions", "programs"),
-)
 _EMPTY: Final[Mapping[str, object]] = {
-    **dict.fromkeys(_LISTS, ()),
+    **dict.fromkeys(("applications", "assign_to", "attachments", "categories", "choices", "conditions"), ()),
+    **dict.fromkeys(("events", "managers", "members", "occasions", "programs"), ()),
     **{key: {} for key in ("address", "answers", "metadata", "order_details")},
 }
-_WITH_PARTS: Final = ("conditions", "order_details")
-"""Keys whose values have such keys again."""
 
 
 def with_empty(value: object) -> object:
@@ -217,7 +212,6 @@ def with_empty(value: object) -> object:
         return [*map(with_empty, value)]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _EMPTY[key] if part in ("", None) and key in _EMPTY else with_empty(part) if key in _WITH_PARTS else part
-        for key, part in value.items()
-    }
+    given = {key: _EMPTY[key] if part in ("", None) and key in _EMPTY else part for key, part in value.items()}
+    # The values of these have such keys again.
+    return given | {key: with_empty(given[key]) for key in ("conditions", "order_details") if key in given}

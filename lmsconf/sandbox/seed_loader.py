@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
@@ -34,19 +34,12 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
-    SeedOrderDetails,
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
     with_empty,
 )
 from lmsconf.sandbox.seed_rows import (
-    ANSWERS,
-    CONTENTS,
-    GROUPS,
-    MANAGERS,
-    MEMBERS,
-    PEOPLE,
     EntryLoader,
     Instant,
     InvalidSeedValue,
@@ -57,18 +50,6 @@ from lmsconf.sandbox.store import Json
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T", bound=SeedEntryWithId)
-_ORDERS: Final = "INSERT INTO orders (person, details, created_at, updated_at) VALUES (?, ?, ?, ?)"
-_PARTICIPATIONS: Final = (
-    "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_EVENTS: Final = (
-    "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_CERTIFICATES: Final = (
-    "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class SeedLoader(EntryLoader):
@@ -97,24 +78,24 @@ class SeedLoader(EntryLoader):
         self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
         self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
 
-    def _read(self, section: str, kind: type[S]) -> dict[int, S]:
+    def _read(self, section: str, kind: type[S]) -> dict[int, tuple[S]]:
         """The entries of a section by their place, without those that cannot be read."""
-        read: dict[int, S] = {}
+        read: dict[int, tuple[S]] = {}
         for place, entry in enumerate(self._sections.get(section) or ()):
             with self.collect_problems(section, place):
-                read[place] = read_entry(with_empty(entry), kind)
+                read[place] = (read_entry(with_empty(entry), kind),)
         return read
 
     def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, tuple[str, T]]:
         """The entries of a section by their place, each with its own id or a new one."""
         entries = self._read(section, kind)
         taken, own = set(self.repository.existing_ids(prefix)), dict[int, str]()
-        for place, entry in entries.items():
+        for place, (entry,) in entries.items():
             with self.collect_problems(section, place):
                 if entry.id is not None:
                     own[place] = reserve_id(entry.id, taken)
         made = iter(self.repository.new_ids(prefix, len(entries) - len(own), frozenset(taken)))
-        return {place: (own.get(place) or next(made), entry) for place, entry in entries.items()}
+        return {place: (own.get(place) or next(made), entry) for place, (entry,) in entries.items()}
 
     def _load_field(self, field: SeedCustomField) -> None:
         body: dict[str, Json] = {
@@ -130,44 +111,52 @@ class SeedLoader(EntryLoader):
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
 
-    def _load_person(self, numbered: tuple[str, SeedPerson]) -> None:
-        id, person = numbered
+    def _load_person(self, id: str, person: SeedPerson) -> None:
         if self._people.setdefault(person.email.casefold(), id) != id:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
-        row = (
-            *(id, person.email, person.first_name, person.last_name, person.admin, person.manager),
-            *(self.now if person.archived else None, self.now, person.custom_archive_date),
-            *(validate_language(person.language), encode(person.metadata).decode(), _applications(person)),
+        self.add(
+            "people",
+            id=id,
+            email=person.email,
+            first_name=person.first_name,
+            last_name=person.last_name,
+            admin=person.admin,
+            manager=person.manager,
+            archived_at=self.now if person.archived else None,
+            created_at=self.now,
+            custom_archive_at=person.custom_archive_date,
+            language=validate_language(person.language),
+            metadata=encode(person.metadata).decode(),
+            applications=_applications(person),
         )
-        self.rows[PEOPLE].append(row)
-        self.rows[ANSWERS].extend(self._answers(id, person))
-        if person.order_details is not None:
-            self.rows[_ORDERS].append((id, _order_details(person.order_details), self.now, self.now))
-
-    def _answers(self, id: str, person: SeedPerson) -> Iterator[tuple[str, str, str, str | None]]:
-        """The rows of a person's answers."""
         for name, answer in person.answers.items():
             field, choices = self._field(name)
             if isinstance(answer, str) and not choices:
-                yield id, field, "", answer
+                self.add("answers", person=id, field=field, choice="", text=answer)
             else:
                 for choice in (answer,) if isinstance(answer, str) else answer or ():
-                    yield id, field, _choice(name, choices, choice), None
+                    self.add("answers", person=id, field=field, choice=_choice(name, choices, choice), text=None)
+        if person.order_details is not None:
+            # Stored with the API's names: `company_name` → `companyName`.
+            given = to_builtins(person.order_details).items()
+            details = {re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in given}
+            self.add("orders", person=id, details=encode(details).decode(), created_at=self.now, updated_at=self.now)
 
-    def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
-        id, group = numbered
-        self._groups[GROUP, group.name].append(id)
-        self.rows[GROUPS].append((id, GROUP, group.name))
-        self.rows[MEMBERS].extend((id, self._person(email)) for email in group.members)
-        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+    def _load_group(self, id: str, group: SeedGroup) -> None:
+        self._add_group(id, GROUP, group)
+        for email in group.members:
+            self.add("members", grp=id, person=self._person(email))
 
-    def _load_smart_group(self, numbered: tuple[str, SeedSmartGroup]) -> None:
-        id, group = numbered
-        self._groups[SMART_GROUP, group.name].append(id)
-        self.rows[GROUPS].append((id, SMART_GROUP, group.name))
-        self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
+    def _add_group(self, id: str, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
+        self._groups[kind, group.name].append(id)
+        self.add("groups", id=id, kind=kind, name=group.name)
+        for email in group.managers:
+            self.add("managers", grp=id, person=self._person(email))
+
+    def _load_smart_group(self, id: str, group: SeedSmartGroup) -> None:
+        self._add_group(id, SMART_GROUP, group)
         write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
@@ -179,8 +168,7 @@ class SeedLoader(EntryLoader):
             "systemCondition": condition.system_condition,
         }
 
-    def _load_content(self, numbered: tuple[str, SeedContent]) -> None:
-        id, content = numbered
+    def _load_content(self, id: str, content: SeedContent) -> None:
         details = {
             "partOfPrograms": [self._content(name) for name in content.programs],
             "categories": content.categories,
@@ -192,10 +180,16 @@ class SeedLoader(EntryLoader):
                 for number, one in enumerate(content.occasions, 1)
             ],
         }
-        stored = encode({key: detail for key, detail in details.items() if detail}).decode()
-        updated = self._time(content.updated)
-        row = (id, content.type, content.name, content.description, content.price, updated, stored)
-        self.rows[CONTENTS].append(row)
+        self.add(
+            "contents",
+            id=id,
+            type=content.type,
+            name=content.name,
+            description=content.description,
+            price=content.price,
+            updated_at=self._time(content.updated),
+            details=encode({key: detail for key, detail in details.items() if detail}).decode(),
+        )
 
     def _load_target(self, target: SeedContentTarget) -> None:
         assignment: dict[str, Json] = {
@@ -221,33 +215,53 @@ class SeedLoader(EntryLoader):
                 return kind, _only(self._groups[kind, str(name)], key, str(name))
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
-    def _load_participation(self, numbered: tuple[str, SeedParticipation]) -> None:
-        id, entry = numbered
+    def _load_participation(self, id: str, entry: SeedParticipation) -> None:
         person, content = self._pair("participations", entry)
         updated = self._time(entry.updated)
-        enrolled = updated if entry.enrolled is None else entry.enrolled
-        percentage = 100 * (entry.state == "APPROVED") if entry.percentage is None else entry.percentage
-        row = (id, person, content, entry.state, percentage, entry.revision or 1, enrolled, updated)
-        self.rows[_PARTICIPATIONS].append(row)
+        self.add(
+            "participations",
+            id=id,
+            person=person,
+            content=content,
+            state=entry.state,
+            percentage=100 * (entry.state == "APPROVED") if entry.percentage is None else entry.percentage,
+            revision=entry.revision or 1,
+            enrolled_at=updated if entry.enrolled is None else entry.enrolled,
+            updated_at=updated,
+        )
         events = (SeedEvent(status=entry.state),) if entry.events is None else entry.events
         for event_id, event in zip(self.repository.new_ids("e", len(events)), events, strict=True):
-            at = updated if event.at is None else event.at
-            values = (event.status, event.revision or 1, at, event.mandatory, event.manually)
-            self.rows[_EVENTS].append((event_id, id, *values))
+            self.add(
+                "events",
+                id=event_id,
+                participation=id,
+                status=event.status,
+                revision=event.revision or 1,
+                at=updated if event.at is None else event.at,
+                mandatory=event.mandatory,
+                manually=event.manually,
+            )
 
-    def _load_certificate(self, numbered: tuple[str, SeedCertificate]) -> None:
-        id, entry = numbered
+    def _load_certificate(self, id: str, entry: SeedCertificate) -> None:
         person, content = self._pair("certificates", entry)
         issued = self._time(entry.issued)
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
-        renewal = None if entry.recertification is None else self._content(entry.recertification)
         attachments = [
             {"url": one.url, "name": one.name, "createdAt": int(issued if one.created is None else one.created)}
             for one in entry.attachments
         ]
-        row = (id, person, content, issued, entry.expires, renewal, entry.notify, encode(attachments).decode())
-        self.rows[_CERTIFICATES].append(row)
+        self.add(
+            "certificates",
+            id=id,
+            person=person,
+            content=content,
+            issued=issued,
+            expires_at=entry.expires,
+            recertification=None if entry.recertification is None else self._content(entry.recertification),
+            notify=entry.notify,
+            attachments=encode(attachments).decode(),
+        )
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
         """The ids of person and content, a pair that a section has only once."""
@@ -298,9 +312,3 @@ def _applications(person: SeedPerson) -> str:
     if unknown := sorted(set(person.applications) - set(APPLICATIONS)):
         raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
     return encode_applications(person.applications)
-
-
-def _order_details(details: SeedOrderDetails) -> str:
-    """The order details as stored, with the API's names: `company_name` → `companyName`."""
-    values = to_builtins(details).items()
-    return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()

@@ -7,15 +7,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, TypeVarTuple, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import encode
 
 from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time, without_nul
-from lmsconf.sandbox.store import Json, Value
+from lmsconf.sandbox.store import Value
 
-T = TypeVar("T")
+Entry = TypeVarTuple("Entry")
 S = TypeVar("S", bound=Struct)
 
 
@@ -37,20 +37,11 @@ def read_entry(entry: object, kind: type[S]) -> S:
     if b"\\u0000" in encode(entry):  # few have a NUL, and this is ten times as fast
         entry = without_nul(entry)
     try:
-        return convert(entry, kind, strict=False, dec_hook=_instant)
+        return convert(entry, kind, strict=False, dec_hook=lambda _, text: Instant(parse_time(text, "iso")))
     except ValidationError as error:
         raise InvalidSeedValue(_explain(str(error), kind)) from error
 
 
-def _instant(_: type, value: Json) -> Instant:
-    return Instant(parse_time(value, "iso"))
-
-
-_ERROR: Final = re.compile(r"(.*?)(?: - at (?:`key` in )?`\$(.*)`)?", re.DOTALL)
-_UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_MISSING_KEY: Final = re.compile(r"Object missing required field `(.*)`")
-_UNKNOWN_VALUE: Final = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_WRONG_TYPE: Final = re.compile(r"Expected `(\w+)[^`]*`(?: (>=|<=) (.*)|.*)")
 _WANTED: Final = {
     "array": "is not a list",
     "bool": "is neither true nor false",
@@ -63,19 +54,20 @@ _WANTED: Final = {
 
 def _explain(error: str, kind: type[Struct]) -> str:
     """Word an error of msgspec for who writes seeds: `Expected `int`, got `str` - at `$.occasions[0].attending``."""
-    what, path = _ERROR.fullmatch(error).groups("")  # type: ignore[union-attr]  # it fits every text
+    parts = re.fullmatch(r"(.*?)(?: - at (?:`key` in )?`\$(.*)`)?", error, re.DOTALL)
+    what, path = parts.groups("")  # type: ignore[union-attr]  # it fits every text
     names, place = re.findall(r"\.(\w+)", path), path.removeprefix(".")
     if "[...]" in place:  # a mapping, of which msgspec does not name the key
         place = f"a value of {place.partition('[')[0]}"
     part, type = f"{names[-1]}: " if names else "", _type_at(kind, names)
-    if found := _UNKNOWN_KEY.fullmatch(what):
+    if found := re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL):
         known = type.__struct_fields__ if names else sorted(kind.__struct_fields__)
         return f"{part}unknown key {found[1]!r}; there are {', '.join(known)}"
-    if found := _MISSING_KEY.fullmatch(what):
+    if found := re.fullmatch("Object missing required field `(.*)`", what):
         return f"{part}{found[1]} is missing"
-    if found := _UNKNOWN_VALUE.fullmatch(what):
+    if found := re.fullmatch("Invalid enum value (.*)", what, re.DOTALL):
         return f"{place} {found[1]} is none of {', '.join(get_args(type))}"
-    if found := _WRONG_TYPE.fullmatch(what):
+    if found := re.fullmatch(r"Expected `(\w+)[^`]*`(?: (>=|<=) (.*)|.*)", what):
         bound = f"is not at {'least' if found[2] == '>=' else 'most'} {found[3]}"
         return f"{place or 'a key'} {bound if found[2] else _WANTED[found[1]]}"
     return f"{place}: {what}"
@@ -98,25 +90,12 @@ def reserve_id(id: str, taken: set[str]) -> str:
     return id
 
 
-PEOPLE: Final = (
-    "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, "
-    "language, metadata, applications) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-ANSWERS: Final = "INSERT OR IGNORE INTO answers (person, field, choice, text) VALUES (?, ?, ?, ?)"
-GROUPS: Final = "INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)"
-MEMBERS: Final = "INSERT OR IGNORE INTO members (grp, person) VALUES (?, ?)"
-MANAGERS: Final = "INSERT OR IGNORE INTO managers (grp, person) VALUES (?, ?)"
-CONTENTS: Final = (
-    "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-
-
 class EntryLoader:
     """An empty workspace that is being filled. Loading continues after each problem, so that all are reported."""
 
     def __init__(self, context: RequestContext) -> None:
         self.context, self.repository, self.now = context, context.repository, context.repository.now()
-        self.rows: defaultdict[str, list[tuple[Value, ...]]] = defaultdict(list)
+        self._rows: defaultdict[tuple[str, tuple[str, ...]], list[tuple[Value, ...]]] = defaultdict(list)
         self._problems: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
 
     @property
@@ -124,15 +103,24 @@ class EntryLoader:
         """The problems of all sections, each in the order of its entries."""
         return [message for found in self._problems.values() for _, message in sorted(found, key=itemgetter(0))]
 
-    def load(self, section: str, entries: Mapping[int, T], load: Callable[[T], None]) -> None:
-        """Load entries one after the other, and insert the rows that this left in `rows`: statement → its values."""
+    def add(self, table: str, **values: Value) -> None:
+        """Add a row to those that are inserted with the entries of a section."""
+        self._rows[table, tuple(values)].append(tuple(values.values()))
+
+    def load(self, section: str, entries: Mapping[int, tuple[*Entry]], load: Callable[[*Entry], None]) -> None:
+        """Load entries one after the other, and insert the rows that this added."""
         for place, entry in entries.items():
             with self.collect_problems(section, place):
-                load(entry)
+                load(*entry)
         with self.collect_problems(section, len(entries)):
-            for statement, rows in self.rows.items():
+            for (table, columns), rows in self._rows.items():
+                # A list may name a person or a choice twice.
+                lists = ("answers", "members", "managers", "condition_choices")
+                insert = "INSERT OR IGNORE" if table in lists else "INSERT"
+                places = ", ".join("?" * len(columns))
+                statement = f"{insert} INTO {table} ({', '.join(columns)}) VALUES ({places})"
                 self.repository.execute_many(statement, rows)
-        self.rows.clear()
+        self._rows.clear()
 
     @contextmanager
     def collect_problems(self, section: str, place: int) -> Iterator[None]:

@@ -6,16 +6,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
-from lmsconf.sandbox.store import Repository
 from lmsconf.support.files import os_errors_as
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
@@ -55,96 +53,77 @@ _SECTIONS: Final = (
 
 
 def render_page(service: Sandbox) -> str:
-    """Render the page. All text from the workspace and from calls is escaped; there is no script."""
+    """Render the page: the last calls, the latest first, and the first rows of each kind.
+
+    All text from the workspace and from calls is escaped; there is no script. Calls that failed are red.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and only a browser needs it
 
+    calls = service.log[-MOST_ROWS:][::-1]
+    tables: list[dict[str, object]] = [
+        {
+            "title": "Last calls",
+            "headings": ("Method", "Path", "Operation", "Status"),
+            "rows": [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls],
+            "total": len(service.log),
+            "is_bad": [not 200 <= call.status < 400 for call in calls],
+        }
+    ]
     with service.store.read_transaction() as repository:
-        tables = [_table(repository, *section) for section in _SECTIONS]
+        for title, headings, query in _SECTIONS:
+            total = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  as above
+            rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
+            tables.append({"title": title, "headings": headings, "rows": rows, "total": total})
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
-    return environment.get_template("page.html.j2").render(tables=[_calls(service), *tables])
-
-
-def _table(repository: Repository, title: str, headings: Sequence[str], query: str) -> dict[str, object]:
-    """One table of the workspace, as the template takes it: its first rows, and the number of all."""
-    count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
-    rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
-    return {"title": title, "headings": headings, "rows": rows, "total": count}
-
-
-def _calls(service: Sandbox) -> dict[str, object]:
-    """The last calls, the latest first; those that failed are red, by their position in `is_bad`."""
-    calls = service.log[-MOST_ROWS:][::-1]
-    rows = [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls]
-    is_bad = [not 200 <= call.status < 400 for call in calls]
-    headings = ("Method", "Path", "Operation", "Status")
-    return {"title": "Last calls", "headings": headings, "rows": rows, "total": len(service.log), "is_bad": is_bad}
+    return environment.get_template("page.html.j2").render(tables=tables)
 
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
-_NAMES: Final = (LOOPBACK, "localhost", "[::1]")
-"""The host names of this machine. A request with any other Host header is rejected with 421."""
-_USUAL_PORT: Final = 80
 
 
-class Server:
+class Server(ThreadingHTTPServer):
     """A listening sandbox. `serve_forever` blocks until interrupted; `start` serves in a background thread.
 
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
+
+    names: the hosts of this machine. A request with any other Host header is rejected with 421.
     """
 
+    daemon_threads = True
+    request_queue_size = 128
+
     def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
+        self.sandbox, self.latency = sandbox, latency
+        self._open: set[socket.socket] = set()
         with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
-            self._http = _HTTP(sandbox, port, latency)
+            super().__init__((LOOPBACK, port), _Conversation)
+        hosts = {LOOPBACK, "localhost", "[::1]"}
+        at = {f"{host}:{self.server_port}" for host in hosts}
+        self.names = frozenset(at | hosts if self.server_port == 80 else at)
 
     @property
     def url(self) -> str:
         """The base URL for clients."""
-        return f"http://{LOOPBACK}:{self._http.server_port}"
+        return f"http://{LOOPBACK}:{self.server_port}"
 
     def start(self) -> Server:
         """Serve in a background thread."""
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         return self
-
-    def serve_forever(self) -> None:
-        """Serve in this thread until interrupted."""
-        try:
-            self._http.serve_forever()
-        finally:
-            self._http.server_close()
 
     def stop(self) -> None:
         """Stop what `start` began, and close open connections."""
-        self._http.shutdown()
-        self._http.server_close()
+        self.shutdown()
+        self.server_close()
 
     def __enter__(self) -> Server:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
-    """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
-    return Server(sandbox, port, latency=latency)
-
-
-class _HTTP(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, sandbox: Sandbox, port: int, latency: float) -> None:
-        self.sandbox, self.latency = sandbox, latency
-        self._open: set[socket.socket] = set()
-        super().__init__((LOOPBACK, port), _Conversation)
-        at = {f"{name}:{self.server_port}" for name in _NAMES}
-        self.names = frozenset(at | set(_NAMES) if self.server_port == _USUAL_PORT else at)
 
     def process_request(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
         if isinstance(request, socket.socket):
@@ -157,7 +136,7 @@ class _HTTP(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Shut down kept-alive connections too, which would hold their threads until the client disconnects."""
+        """Shut down kept-alive connections, too, which would hold their threads until the client disconnects."""
         super().server_close()
         for connection in list(self._open):
             with suppress(OSError):  # the client may have disconnected just before
@@ -169,13 +148,18 @@ class _HTTP(ThreadingHTTPServer):
             super().handle_error(request, address)
 
 
+def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
+    """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
+    return Server(sandbox, port, latency=latency)
+
+
 class _Conversation(BaseHTTPRequestHandler):
     """One connection. Sends headers and body in one packet: two would wait for a delayed acknowledgement."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = 65536
     disable_nagle_algorithm = True
-    server: _HTTP
+    server: Server
 
     def _serve(self) -> None:
         headers = {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
@@ -195,13 +179,16 @@ class _Conversation(BaseHTTPRequestHandler):
         )
         for is_broken, status, error, message in rules:
             if is_broken:
-                return self._give_up(status, error, message)
+                self.close_connection = True  # its body is not read
+                return self._send(json_response(status, {"error": error, "message": message}))
         body = self.rfile.read(int(size))
         if self.server.latency:  # even sleep(0) yields to every other thread
             time.sleep(self.server.latency)
         path, _, query = self.path.partition("?")
         if self.command == "GET" and path == "/" and "text/html" in headers.get("accept", ""):
-            return self._send(self._page())
+            # It needs no credential, and shows the sandbox to every user of this machine.
+            page = render_page(self.server.sandbox).encode()
+            return self._send(SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(page))}, page))
         try:
             return self._send(self.server.sandbox.answer(self.command, path, query, headers, body))
         except ConnectionLost:
@@ -220,16 +207,6 @@ class _Conversation(BaseHTTPRequestHandler):
     def version_string(self) -> str:
         """The header Server."""
         return "lmsconf-sandbox"
-
-    def _page(self) -> SandboxResponse:
-        """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
-        body = render_page(self.server.sandbox).encode()
-        return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
-
-    def _give_up(self, status: int, error: str, message: str) -> None:
-        """Reject a request without reading its body, which requires closing the connection."""
-        self.close_connection = True
-        self._send(json_response(status, {"error": error, "message": message}))
 
     def log_message(self, format: str, *values: object) -> None:
         """Log nothing: the sandbox has its own log."""

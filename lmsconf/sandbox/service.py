@@ -22,15 +22,39 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
-from lmsconf.sandbox.handlers import DELETED_TWICE, find_handler
+from lmsconf.sandbox.handlers import (
+    DELETED_TWICE,
+    access,
+    analytics,
+    certificates,
+    content,
+    custom_fields,
+    groups,
+    users,
+)
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import STORED_NUL, ApiKeys, Refusal, RequestContext, unauthorized, validate_request
+from lmsconf.sandbox.request_context import (
+    STORED_NUL,
+    ApiKeys,
+    Handler,
+    Refusal,
+    RequestContext,
+    not_found,
+    validate_request,
+)
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
-_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_BEARER: Final = "bearer "
+HANDLERS: Final[Mapping[str, Handler]] = {
+    **access.HANDLERS,
+    **analytics.HANDLERS,
+    **certificates.HANDLERS,
+    **content.HANDLERS,
+    **custom_fields.HANDLERS,
+    **groups.HANDLERS,
+    **users.HANDLERS,
+}
+"""Operation id → its handler."""
 _BEFORE: Final = "before the last change"
-_NUL: Final = STORED_NUL.encode()
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
@@ -39,16 +63,6 @@ class SandboxResponse(Struct, frozen=True):
 
     status: int
     headers: dict[str, str]
-    body: bytes
-
-
-class SandboxRequest(Struct, frozen=True):
-    """A request."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
     body: bytes
 
 
@@ -91,17 +105,31 @@ class Sandbox(httpx.BaseTransport):
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
-        request = SandboxRequest(method, path, query, headers, body)
         operation, parameters = self.spec.match_route(method, path) or (None, {})
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
+
+        def carry_out() -> SandboxResponse:
+            try:
+                self._check_credential(headers.get("authorization", ""))
+                if operation is None:
+                    raise self._no_endpoint(method, path)
+                given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
+                return self._carry_out(operation, parameters, *given, stale=fault is not None and fault.stale)
+            except OverflowError:
+                return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
+            except Refusal as refusal:
+                return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
+
         try:
-            if fault is not None and fault.delay:
-                time.sleep(fault.delay)
-            answer = _apply_fault(fault, lambda: self._answer(request, operation, parameters, fault))
+            answer = carry_out() if fault is None else _apply_fault(fault, carry_out)
             status = answer.status
         finally:
-            self._log_request(request, operation, status)
+            name, writes = (operation.id, operation.writes) if operation else (None, False)
+            entry = LoggedRequest(method, path, name, status, writes)
+            self.log.append(entry)
+            if self._on_log is not None:
+                self._on_log(entry)
         return answer
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -110,7 +138,7 @@ class Sandbox(httpx.BaseTransport):
         try:
             answer = self.answer(request.method, path, query, dict(request.headers.items()), request.read())
         except ConnectionLost as error:
-            raise httpx.RemoteProtocolError(str(error), request=request) from error
+            raise httpx.RemoteProtocolError("the connection broke before an answer came", request=request) from error
         return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))
 
     @property
@@ -122,31 +150,24 @@ class Sandbox(httpx.BaseTransport):
         """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
-    def _answer(
-        self, request: SandboxRequest, operation: Operation | None, parameters: Mapping[str, str], fault: Fault | None
+    def _carry_out(
+        self,
+        operation: Operation,
+        parameters: Mapping[str, str],
+        query: Mapping[str, Json],
+        body: Mapping[str, Json],
+        *,
+        stale: bool,
     ) -> SandboxResponse:
-        """Check the credential, then the request, then carry it out; return the response of either."""
-        try:
-            self._check_credential(request.headers.get("authorization", ""))
-            if operation is None:
-                raise self._no_endpoint(request)
-            handler = find_handler(operation.id)
-            content_type = request.headers.get("content-type", "")
-            query, body = validate_request(operation, parameters, request.query, content_type, request.body)
-            with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
-                context = RequestContext(repository, self.spec.behaviour, parameters, query, body)
-                if operation.id != DELETED_TWICE:
-                    context.require_resources()
-                done = handler(context)
-            return (
-                SandboxResponse(204, {}, b"")
-                if done is None
-                else json_response(200, cast(Json, operation.response_names.to_wire(done)))
-            )
-        except OverflowError:
-            return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
-        except Refusal as refusal:
-            return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
+        """Carry out a valid request. Raises Refusal, OverflowError."""
+        with self._transaction(operation, stale=stale) as repository:
+            context = RequestContext(repository, self.spec.behaviour, parameters, query, body)
+            if operation.id != DELETED_TWICE:
+                context.require_resources()
+            done = HANDLERS[operation.id](context)
+        if done is None:
+            return SandboxResponse(204, {}, b"")
+        return json_response(200, cast(Json, operation.response_names.to_wire(done)))
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
@@ -167,55 +188,41 @@ class Sandbox(httpx.BaseTransport):
             yield repository
 
     def _check_credential(self, given: str) -> None:
-        scheme, credential = given[: len(_BEARER)], given[len(_BEARER) :]
-        if not given:
-            raise unauthorized("the header Authorization is missing")
-        if scheme.lower() != _BEARER or not self.keys.is_active(credential):
-            raise unauthorized("the credential is not valid")
+        scheme, _, credential = given.partition(" ")
+        if scheme.lower() != "bearer" or not self.keys.is_active(credential):
+            raise Refusal(401, "unauthorized", "the credential is not valid")
 
-    def _no_endpoint(self, request: SandboxRequest) -> Refusal:
+    def _no_endpoint(self, method: str, path: str) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
-        allowed = [method for method in _METHODS if self.spec.match_route(method, request.path)]
+        methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
+        allowed = ", ".join(other for other in methods if self.spec.match_route(other, path))
         if allowed:
-            takes = ", ".join(allowed)
-            message = f"{request.path} takes {takes}, not {request.method}"
-            return Refusal(405, "method_not_allowed", message, {"allow": takes})
-        return Refusal(404, "not_found", f"there is no endpoint {request.path}")
-
-    def _log_request(self, request: SandboxRequest, operation: Operation | None, status: int) -> None:
-        name, writes = (operation.id, operation.writes) if operation else (None, False)
-        entry = LoggedRequest(request.method, request.path, name, status, writes)
-        self.log.append(entry)
-        if self._on_log is not None:
-            self._on_log(entry)
+            return Refusal(405, "method_not_allowed", f"{path} takes {allowed}, not {method}", {"allow": allowed})
+        return not_found(f"there is no endpoint {path}")
 
 
-def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:
+def _apply_fault(fault: Fault, carry_out: Callable[[], SandboxResponse]) -> SandboxResponse:
     """Apply a fault to the response. Raises ConnectionLost if it breaks the connection, before or after the request."""
-    if fault is None:
-        return answer()
+    if fault.delay:
+        time.sleep(fault.delay)
     if fault.cut:
         raise ConnectionLost
     if fault.status is not None:
         return json_response(fault.status, {"error": "fault", "message": "this response was requested"}, fault.headers)
-    done = answer()
+    done = carry_out()
     if fault.lose_answer:
         raise ConnectionLost
-    return _corrupt_body(done, fault)
-
-
-def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
-    """Cut the body in half, or replace it by one that is not JSON, if the fault says so."""
     if fault.spoil == "html":
         return SandboxResponse(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
-    if fault.spoil == "truncated" and answer.body:
-        half = answer.body[: len(answer.body) // 2]
-        return replace(answer, body=half, headers=answer.headers | {"content-length": str(len(half))})
-    return answer
+    if fault.spoil == "truncated" and done.body:
+        half = done.body[: len(done.body) // 2]
+        return replace(done, body=half, headers=done.headers | {"content-length": str(len(half))})
+    return done
 
 
 def json_response(status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})) -> SandboxResponse:
     """A response with a JSON body. headers: further ones."""
-    body = encode(value).replace(_NUL, b"\\u0000")
-    own = {"content-type": "application/json", "content-length": str(len(body))}
-    return SandboxResponse(status, {**own, **headers}, body)
+    body = encode(value).replace(STORED_NUL.encode(), b"\\u0000")
+    return SandboxResponse(
+        status, {"content-type": "application/json", "content-length": str(len(body)), **headers}, body
+    )

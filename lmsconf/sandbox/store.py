@@ -30,23 +30,12 @@ from msgspec.json import decode
 from lmsconf.errors import LmsconfError
 
 VERSION: Final = 5
-_SCHEMA: Final = Path(__file__).with_name("schema.sql")
-
-UPGRADES: Final = {
-    2: "ALTER TABLE targets ADD COLUMN type TEXT",
-    3: "CREATE INDEX targets_by_type ON targets (kind, type) WHERE type IS NOT NULL",
-    4: "ALTER TABLE conditions DROP COLUMN any_answer",
-}
-"""Version of an older file → the statement that makes it the next version."""
 
 Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
-_STATEMENTS: Final = 512
-"""More than the handlers have: SQLite compiles each once."""
 _MODE: Final = 0o600
-_OTHERS: Final = 0o077
 _OWNERS: Final = {
     "u": "people",
     "f": "fields",
@@ -61,14 +50,6 @@ _OWNERS: Final = {
     "e": "events",
 }
 """Prefix of a generated id → its table."""
-_FOREIGN: Final = (
-    "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0)"
-    " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS has"
-    " WHERE made.type = 'table' AND has.hidden)"
-)
-"""The number of views, triggers, virtual tables and computed columns."""
-_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The last bytes of a rollback journal that names a super-journal, which SQLite deletes after the journal is used."""
 
 
 class Repository:
@@ -138,13 +119,15 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
-        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
             last += 1
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
+            if candidate not in taken and not self.number(
+                f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?",  # noqa: S608  the names are ours
+                candidate,
+            ):
                 made.append(candidate)
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
@@ -153,13 +136,12 @@ class Repository:
         """All ids of the table for that prefix."""
         return frozenset(self.column(f"SELECT id FROM {_OWNERS[prefix]}"))  # noqa: S608  the names are ours
 
-    def _holds(self, prefix: str, id: str) -> bool:
-        return bool(self.number(f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?", id))  # noqa: S608  ours too
-
     def is_empty(self) -> bool:
         """Whether no table has a row."""
-        tables = set(_OWNERS.values())
-        return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
+        return not any(
+            self.number(f"SELECT EXISTS (SELECT 1 FROM {table})")  # noqa: S608  the names are ours
+            for table in set(_OWNERS.values())
+        )
 
 
 class Store:
@@ -192,17 +174,18 @@ class Store:
     def _prepare(self) -> None:
         with self.write_transaction() as repository:
             # A query of a foreign view need never end, and one of a computed column need not fit into memory.
-            if repository.number(_FOREIGN):
+            if repository.number(
+                "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0)"
+                " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS has"
+                " WHERE made.type = 'table' AND has.hidden)"
+            ):
                 raise sqlite3.DatabaseError("it has views, triggers or computed columns, and lmsconf makes none")
             version = repository.number("PRAGMA user_version")
-            while version in UPGRADES:
-                repository.execute(UPGRADES[version])
-                version += 1
-                repository.execute(f"PRAGMA user_version = {version}")
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:
-                for statement in _SCHEMA.read_text(encoding="utf-8").split(";\n"):
+                schema = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+                for statement in schema.split(";\n"):
                     repository.execute(statement)
                 repository.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -234,8 +217,9 @@ class Store:
         """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
         with self._lock:
             if name not in self._kept:
-                known = ", ".join(sorted(self._kept)) or "none"
-                raise LmsconfError(f"there is no checkpoint {name!r}", hint=f"There are: {known}.")
+                raise LmsconfError(
+                    f"there is no checkpoint {name!r}", hint=f"There are: {', '.join(sorted(self._kept)) or 'none'}."
+                )
             self._kept[name].backup(self._connection)
             self._repository.clear_cache()
 
@@ -304,8 +288,9 @@ def _open(path: str) -> sqlite3.Connection:
         _make(path)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
+        # More statements than the handlers have: SQLite compiles each once.
         connection = sqlite3.connect(
-            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS
+            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
         )
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
@@ -338,7 +323,8 @@ def _refuse_super_journal(path: str) -> None:
         content = b"" if journal.is_symlink() else journal.read_bytes()  # SQLite follows no link either
     except OSError:
         return
-    if content.endswith(_JOURNAL_MAGIC):
+    # The last bytes of a journal that names another one, which SQLite deletes after the journal is used.
+    if content.endswith(bytes.fromhex("d9d505f920a163d7")):
         raise _unusable(path, f"{journal.name} names a file that SQLite would delete")
 
 
@@ -353,7 +339,7 @@ def _make_private(path: str) -> None:
     """Remove all access of others to an existing workspace and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm"):
         file = Path(path + suffix)
-        if file.is_file() and (about := file.stat()).st_mode & _OTHERS and about.st_uid == os.geteuid():
+        if file.is_file() and (about := file.stat()).st_mode & 0o077 and about.st_uid == os.geteuid():
             file.chmod(_MODE)
 
 

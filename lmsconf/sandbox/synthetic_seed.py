@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from itertools import count
 from random import Random
@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 Entry: TypeAlias = "dict[str, object]"
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(text.split(", "))
+def _listed(text: str) -> list[str]:
+    return text.split(", ")
 
 
 _FIRST: Final = _listed(
@@ -50,12 +50,7 @@ _TEAMS: Final = _listed(
     "Onboarding coaches, Safety officers, Works council, Mentors, Key users, Reviewers, Instructors, Night crew, "
     "Trainees, Project office, First responders, Language café"
 )
-_STATES: Final = ("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED")
 _LANGUAGES: Final = ("en", "sv", "de", "no", "nl", "fi", "uk", "es")
-_FLAGS: Final = (("admin", 100, 0), ("manager", 20, 0), ("archived", 50, 49))
-"""Flag of a person → the one of how many people that has it."""
-_BROAD: Final = 100
-_KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 
 
 def generate_seed(
@@ -78,11 +73,14 @@ def generate_seed(
     made_groups = [_group(dice, name, emails) for name in _names(_TEAMS, groups)]
     made_smart_groups = list(_smart_groups(dice, smart_groups, fields, emails))
     made_contents = [_content(dice, name) for name in _names(_TOPICS, contents)]
-    audiences = _audiences(made_groups, made_smart_groups, emails)
-    targets = list(_assignments(dice, assignments, made_contents, audiences))
+    groups_by_kind = {"group": made_groups, "smart_group": made_smart_groups}
+    targets = list(_assignments(dice, assignments, made_contents, groups_by_kind, emails))
     done = list(_participations(dice, participations, made_contents, emails))
     return {
-        "custom_fields": [_field(*field) for field in _FIELDS[:fields]],
+        "custom_fields": [
+            {"name": name, "type": type, **({"choices": list(choices)} if choices else {})}
+            for name, type, choices in _FIELDS[:fields]
+        ],
         "people": people,
         "groups": made_groups,
         "smart_groups": made_smart_groups,
@@ -91,10 +89,6 @@ def generate_seed(
         "participations": done,
         "certificates": [_certificate(dice, one) for one in done if one["state"] in ("APPROVED", "EXPIRED")],
     }
-
-
-def _field(name: str, type: str, choices: tuple[str, ...]) -> Entry:
-    return {"name": name, "type": type} | ({"choices": list(choices)} if choices else {})
 
 
 def _person(dice: Random, number: int, fields: int) -> Entry:
@@ -118,7 +112,9 @@ def _person(dice: Random, number: int, fields: int) -> Entry:
         "last_name": last,
         "answers": answers,
         **(employee if number % 3 == 0 else {}),
-        **{flag: True for flag, every, place in _FLAGS if number % every == place},
+        **({"admin": True} if number % 100 == 0 else {}),
+        **({"manager": True} if number % 20 == 0 else {}),
+        **({"archived": True} if number % 50 == 49 else {}),
     }
 
 
@@ -138,7 +134,7 @@ def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> 
     usable = [field for field in _FIELDS[:fields] if field[2]]
     numbers: dict[str, count[int]] = {}
     for place in range(wanted if usable else 0):
-        depth = dice.randint(1, 2) if place < _BROAD else dice.randint(2, 4)
+        depth = dice.randint(1, 2) if place < 100 else dice.randint(2, 4)
         picked = dice.sample(usable, min(len(usable), depth))
         conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in picked]
         name = ", ".join(" or ".join(choices) for _, choices in conditions)
@@ -151,25 +147,24 @@ def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> 
 
 
 def _content(dice: Random, name: str) -> Entry:
-    kind, price = dice.choice(_KINDS), dice.choice((0, 0, 0, 490))
-    occasions = [{"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}]
+    kind = dice.choice(("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP"))
+    price = dice.choice((0, 0, 0, 490))
+    occasion = {"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}
     return {
         "name": name,
         "type": kind,
         "description": f"What everybody should know: {name}",
         "price": price,
-        **({"occasions": occasions} if kind == "MEETUP" else {}),
+        **({"occasions": [occasion]} if kind == "MEETUP" else {}),
     }
 
 
-def _audiences(groups: list[Entry], smart_groups: list[Entry], emails: list[str]) -> list[object]:
-    """All possible targets: everyone, every group, and some people."""
-    named = [("group", group) for group in groups] + [("smart_group", group) for group in smart_groups]
-    return ["everyone", *({kind: group["name"]} for kind, group in named), *({"user": email} for email in emails[:20])]
-
-
-def _assignments(dice: Random, wanted: int, contents: list[Entry], audiences: list[object]) -> Iterator[Entry]:
-    """Assignments, content by content, without duplicates: at most contents times targets."""
+def _assignments(
+    dice: Random, wanted: int, contents: list[Entry], groups: dict[str, list[Entry]], emails: list[str]
+) -> Iterator[Entry]:
+    """Assignments, content by content, without duplicates: to everyone, every group, and some people."""
+    named = ({kind: group["name"]} for kind, of_kind in groups.items() for group in of_kind)
+    audiences: list[object] = ["everyone", *named, *({"user": email} for email in emails[:20])]
     per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
     for place, content in enumerate(contents):
         for audience in dice.sample(audiences, per_content + (place < more)):
@@ -187,7 +182,7 @@ def _participations(dice: Random, wanted: int, contents: list[Entry], emails: li
     """Participations without duplicates: at most contents times people."""
     courses = [str(content["name"]) for content in contents]
     for place in dice.sample(range(len(courses) * len(emails)), min(wanted, len(courses) * len(emails))):
-        state = dice.choice(_STATES)
+        state = dice.choice(("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED"))
         begun = f"2025-{dice.randint(1, 6):02}-{dice.randint(1, 28):02}T08:00:00Z"
         changed = f"2025-{dice.randint(7, 12):02}-{dice.randint(1, 28):02}T15:30:00Z"
         yield {
@@ -214,15 +209,11 @@ def _certificate(dice: Random, participation: Entry) -> Entry:
     }
 
 
-def _names(words: Iterable[str], wanted: int) -> list[str]:
+def _names(words: list[str], wanted: int) -> list[str]:
     """That many unique names: `Mentors`, and `Mentors 2` when the words are used up."""
-    known = list(words)
-    rounds = (divmod(place, len(known)) for place in range(wanted))
-    return [known[word] if lap == 0 else f"{known[word]} {lap + 1}" for lap, word in rounds]
-
-
-_PLAIN: Final = str.maketrans("åäöøéíó", "aaooeio")
+    rounds = (divmod(place, len(words)) for place in range(wanted))
+    return [words[word] if lap == 0 else f"{words[word]} {lap + 1}" for lap, word in rounds]
 
 
 def _plain(name: str) -> str:
-    return name.lower().translate(_PLAIN)
+    return name.lower().translate(str.maketrans("åäöøéíó", "aaooeio"))

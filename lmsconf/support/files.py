@@ -23,14 +23,9 @@ from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
 
-_LINKS: Final = 40
-"""The number of symbolic links in a row that Linux follows before it reports a loop."""
-
 LARGEST: Final = 1 << 28
 """Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
 _PRIVATE: Final = 0o600
-_NUMBER: Final = re.compile("[0-9]{1,9}")
-"""A file descriptor."""
 _NOT_OURS: Final = "It may be damaged, or not a file of lmsconf."
 
 
@@ -76,8 +71,9 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE
     Raises LmsconfError if it cannot be written.
     """
     content = (piece.encode("utf-8") for piece in ([text] if isinstance(text, str) else text))
-    hint = "Check that its folder exists and is writable, and that there is free space."
-    with os_errors_as(f"{path} cannot be written", hint):
+    with os_errors_as(
+        f"{path} cannot be written", "Check that its folder exists and is writable, and that there is free space."
+    ):
         if _stays(path):
             _pour(path, content)
         else:
@@ -130,8 +126,8 @@ def _descriptor(path: Path) -> int | None:
     Such a path is never replaced, even if the descriptor is a file: another program opened that file, and the link is
     system-wide.
     """
-    for _ in range(_LINKS):
-        if _NUMBER.fullmatch(path.name) and path.parent.resolve() == Path("/dev/fd").resolve():
+    for _ in range(40):  # so many links in a row does Linux follow before it reports a loop
+        if re.fullmatch("[0-9]{1,9}", path.name) and path.parent.resolve() == Path("/dev/fd").resolve():
             return int(path.name)
         if not path.is_symlink():
             break
@@ -216,10 +212,6 @@ def _write(path: Path, data: bytes) -> None:
     write_atomically(path, data.decode("utf-8"), mode=stat.S_IMODE(path.stat().st_mode))
 
 
-_ROOM: Final = 64 * 1024 * 1024
-"""The bytes that may wait for a slow reader."""
-
-
 class LineStream:
     """A stream of lines. The first line is written at once, and raises OSError if it cannot be.
 
@@ -229,7 +221,7 @@ class LineStream:
     """
 
     def __init__(
-        self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None, room: int = _ROOM
+        self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None, room: int = 1 << 26
     ) -> None:
         write(first)
         self.failure: str | None = None
@@ -287,9 +279,6 @@ def descriptor_writer(descriptor: int) -> Callable[[bytes], None]:
     return write
 
 
-_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
-
-
 def state_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the folder below $XDG_STATE_HOME, or ~/.local/state; None where the environment names no home."""
     xdg, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
@@ -301,7 +290,7 @@ def read_own_file(file: Path) -> bytes | None:
     """Return the content of a file; None if it is missing, or if another user owns it or may write to it."""
     try:
         about = file.lstat()
-        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & _WRITABLE_BY_OTHERS:
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
             return None
         return file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -357,8 +346,8 @@ def guide_topics() -> list[str]:
 
 def read_guide_page(topic: str) -> str:
     """Return the text of a page of the guide without its comments; `topic` is one of `guide_topics`."""
-    text = (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
-    return re.sub(r"^<!-- .* -->\n", "", text, flags=re.MULTILINE)
+    page = _PACKAGE / "guide" / f"{topic}.md"
+    return re.sub(r"^<!-- .* -->\n", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def _text(inside: Path, beside: Path) -> str:

@@ -26,16 +26,11 @@ SECONDS: Final = 120.0
 _GITFILE: Final = "gitdir: "
 _LINKED_TREE: Final = "gitdir"
 """The file in which the repository of a linked work tree names that; one of a submodule has a setting instead."""
-_LARGEST: Final = 1 << 20
-_LINKED: Final = ("objects", "refs", "packed-refs", "reftable", "shallow", "logs")
-"""The entries of a repository's common folder that git may read: history, and nothing that can configure commands."""
-_COPIED: Final = ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD")
-_EXTENSIONS: Final = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
-"""Extensions that are copied, as git needs them to read objects and refs, with the values allowed."""
 _HARDENED: Final = (
-    *("safe.bareRepository=explicit", "protocol.allow=never", f"core.hooksPath={os.devnull}", "core.fsmonitor=false"),
-    *(f"core.attributesFile={os.devnull}", "core.commitGraph=false", "core.multiPackIndex=false", "credential.helper="),
-    *("core.pager=cat", "core.sshCommand=false", "core.askPass=false", "gc.auto=0", "maintenance.auto=false"),
+    *("-c", "safe.bareRepository=explicit", "-c", "protocol.allow=never", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.fsmonitor=false", "-c", f"core.attributesFile={os.devnull}", "-c", "core.commitGraph=false"),
+    *("-c", "core.multiPackIndex=false", "-c", "credential.helper=", "-c", "core.pager=cat"),
+    *("-c", "core.sshCommand=false", "-c", "core.askPass=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
 )
 
 
@@ -105,10 +100,11 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
         mirror = Path(name)
         (mirror / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n", encoding="utf-8")
-        for linked in _LINKED:
+        # History, and nothing that can configure commands.
+        for linked in ("objects", "refs", "packed-refs", "reftable", "shallow", "logs"):
             if (common / linked).exists():
                 (mirror / linked).symlink_to(common / linked)
-        for copied in _COPIED:
+        for copied in ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD"):
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
         _adopt_formats(mirror, common)
@@ -152,10 +148,10 @@ def _common(folder: Path) -> Path:
 
 
 def _adopt_formats(mirror: Path, common: Path) -> None:
-    """Copy the repository's allowed storage extensions into the mirror's configuration."""
+    """Copy the extensions that git needs to read objects and refs into the mirror's configuration."""
     lines = [
         f"\t{key} = {value}\n"
-        for key, known in _EXTENSIONS.items()
+        for key, known in {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}.items()
         if (value := _setting(common / "config", f"extensions.{key}")) in known
     ]
     if lines:
@@ -203,10 +199,9 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git with `folder` as GIT_DIR. environ: locates the user's configuration; None: no user or system settings."""
     own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(folder)}
-    settings = [word for setting in _HARDENED for word in ("-c", setting)]
     try:
         return subprocess.run(  # noqa: S603  a fixed program, with arguments that cannot be options
-            ["git", "--no-pager", "--no-replace-objects", *settings, *arguments],  # noqa: S607  git of the user's PATH
+            ["git", "--no-pager", "--no-replace-objects", *_HARDENED, *arguments],  # noqa: S607  git of the user's PATH
             cwd=folder,  # so that neither a relative PATH nor git finds the project's files
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
@@ -238,7 +233,7 @@ def _run(
 
 
 def _text(path: Path) -> str | None:
-    """Return the text of a small file of a repository, cut to _LARGEST bytes; None if there is none."""
+    """Return the text of a small file of a repository, cut to 1 MiB; None if there is none."""
     with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError), open_nonblocking(path) as file:
-        return file.read(_LARGEST).decode("utf-8", "surrogateescape")
+        return file.read(1 << 20).decode("utf-8", "surrogateescape")
     return None

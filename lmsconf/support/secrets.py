@@ -12,8 +12,6 @@ from typing import Final
 from urllib.parse import quote
 
 HIDDEN: Final = "***"
-_SHORTEST: Final = 8
-"""The shortest token that is redacted: a shorter text occurs in ordinary words and is not a token."""
 _NAMES: Final = (
     r"x-(?:amz|goog|ms)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid|key-pair-id|policy"
     r"|sig|signature|jwt|assertion|(?:access|refresh|id|auth|login|session|security)?[_-]?token|api[_-]?key"
@@ -37,7 +35,7 @@ _known: set[str] = set()
 
 def register_secret(token: str) -> None:
     """Register a token to be redacted from now on, also where it is escaped in JSON or a URL."""
-    if len(token) >= _SHORTEST:
+    if len(token) >= 8:  # a shorter text occurs in ordinary words and is not a token
         _known.update(escaped_forms(token))
 
 

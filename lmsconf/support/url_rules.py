@@ -10,9 +10,6 @@ from urllib.parse import urlsplit
 
 from lmsconf.errors import shorten
 
-_UNFIT: Final = re.compile(r"[^\x21-\x7e]|[\\@?#]")
-_NO_TOKEN: Final = re.compile(r"[^\x21-\x7e]")
-_HOST: Final = re.compile(r"(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _WRITE: Final = "Write https://HOST/PATH."
 
 
@@ -41,7 +38,7 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         ),
         (url != url.strip(), "the URL begins or ends with whitespace", "Remove it."),
         (
-            _UNFIT.search(url),
+            re.search(r"[^\x21-\x7e]|[\\@?#]", url),
             "the URL contains a character that is not allowed",
             f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20.",
         ),
@@ -73,7 +70,7 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     allowed: `lms.example` allows any port of that host, `lms.example:8443` that port only.
     """
     for entry in allowed:
-        if not _HOST.fullmatch(entry):
+        if not re.fullmatch(r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", entry):
             return (
                 f"{ALLOWED_HOSTS}: {shorten(entry)} is not a host",
                 "Write names such as lms.example, with commas.",
@@ -103,7 +100,7 @@ def strip_final_newline(text: str) -> str:
 
 def token_problem(token: str) -> str | None:
     """Return why a token is not valid in a header, without quoting any of it; None if it is valid."""
-    unfit = _NO_TOKEN.search(token)
+    unfit = re.search(r"[^\x21-\x7e]", token)
     rules = (
         (not token, "it is empty"),
         (

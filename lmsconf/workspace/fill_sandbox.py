@@ -7,7 +7,7 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -42,12 +42,6 @@ from lmsconf.sandbox.request_context import (
 from lmsconf.sandbox.seed import file_problem, fill_from_seed, read_yaml
 from lmsconf.sandbox.seed_format import SECTIONS
 from lmsconf.sandbox.seed_rows import (
-    ANSWERS,
-    CONTENTS,
-    GROUPS,
-    MANAGERS,
-    MEMBERS,
-    PEOPLE,
     EntryLoader,
     InvalidSeedValue,
     reserve_id,
@@ -124,20 +118,6 @@ def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_un
     return loader.problems
 
 
-_FIELDS: Final = (
-    "INSERT INTO fields (id, name, type, description, hidden, locked, optional) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_CHOICES: Final = "INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)"
-_CONDITIONS: Final = "INSERT INTO conditions (grp, position, field, system_condition) VALUES (?, ?, ?, ?)"
-_CONDITION_CHOICES: Final = (
-    "INSERT OR IGNORE INTO condition_choices (grp, position, place, field, choice) VALUES (?, ?, ?, ?, ?)"
-)
-_TARGETS: Final = (
-    "INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-
-
 class _Field(Struct, frozen=True):
     """A custom field to which people have answers. choices: id or name → id."""
 
@@ -181,7 +161,8 @@ class SnapshotLoader(EntryLoader):
         self._load_rows(TargetRow, self._load_target)
 
     def _load_rows(self, row_type: type[Listed], load: Callable[[Listed], None]) -> None:
-        self.load(row_type.listing, dict(enumerate(self._snapshot.rows(row_type))), load)
+        entries = {place: (row,) for place, row in enumerate(self._snapshot.rows(row_type))}
+        self.load(row_type.listing, entries, load)
 
     def _known(self, listing: str, id: str) -> str:
         """Return an id that a listing has. Raises InvalidSeedValue."""
@@ -191,12 +172,20 @@ class SnapshotLoader(EntryLoader):
 
     def _load_field(self, field: FieldRow) -> None:
         reserve_id(field.id, self._ids["custom_field"])
-        flags = (field.hidden, field.locked, field.optional)
-        self.rows[_FIELDS].append((field.id, field.name, field.type, field.description, *flags))
+        self.add(
+            "fields",
+            id=field.id,
+            name=field.name,
+            type=field.type,
+            description=field.description,
+            hidden=field.hidden,
+            locked=field.locked,
+            optional=field.optional,
+        )
         for position, choice in enumerate(field.choices):
             reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
-            self.rows[_CHOICES].append((choice.id, field.id, position, choice.name))
+            self.add("choices", id=choice.id, field=field.id, position=position, name=choice.name)
         choices: dict[str, str] = {choice.name: choice.id for choice in field.choices}
         choices |= {choice.id: choice.id for choice in field.choices}
         named = self._fields_by_name[normalize("NFC", field.name)]
@@ -206,18 +195,26 @@ class SnapshotLoader(EntryLoader):
         reserve_id(person.id, self._ids["user"])
         admin, manager = bool(person.admin), bool(person.manager)
         default = default_applications(admin=admin, manager=manager)
-        row = (
-            *(person.id, person.email, person.first_name or "", person.last_name or "", admin, manager),
-            *(self.now if person.archived else None, self.now, person.archive_date),
-            *(person.language or FIRST_LANGUAGE, encode(dict(person.metadata or ())).decode()),
-            encode_applications(default if person.applications is None else person.applications),
+        self.add(
+            "people",
+            id=person.id,
+            email=person.email,
+            first_name=person.first_name or "",
+            last_name=person.last_name or "",
+            admin=admin,
+            manager=manager,
+            archived_at=self.now if person.archived else None,
+            created_at=self.now,
+            custom_archive_at=person.archive_date,
+            language=person.language or FIRST_LANGUAGE,
+            metadata=encode(dict(person.metadata or ())).decode(),
+            applications=encode_applications(default if person.applications is None else person.applications),
         )
-        self.rows[PEOPLE].append(row)
         for answer in person.answers or ():
-            self.rows[ANSWERS].extend(self._answer(person.id, answer))
+            self._add_answer(person.id, answer)
 
-    def _answer(self, person: str, answer: AnswerRow) -> Iterator[tuple[str, str, str, str | None]]:
-        """The rows of an answer: to the first field of that name to which it is one."""
+    def _add_answer(self, person: str, answer: AnswerRow) -> None:
+        """Add an answer: to the first field of that name to which it is one."""
         values = [*sorted(answer.choices), *([answer.text] if answer.text else [])]
         named = self._fields_by_name[normalize("NFC", answer.field)]
         field = next((field for field in named if field.takes(values)), None)
@@ -225,46 +222,65 @@ class SnapshotLoader(EntryLoader):
             raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")
         for value in values:
             choice, text = ("", value) if field.type == "TEXT" else (field.choices[value], None)
-            yield person, field.id, choice, text
+            self.add("answers", person=person, field=field.id, choice=choice, text=text)
 
     def _load_group(self, group: GroupRow) -> None:
         managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
         reserve_id(group.id, self._ids["group"])
-        self.rows[GROUPS].append((group.id, GROUP, group.name))
-        self._add_people(MANAGERS, group.id, managers)
-        self._add_people(MEMBERS, group.id, members)
+        self.add("groups", id=group.id, kind=GROUP, name=group.name)
+        self._add_people("managers", group.id, managers)
+        self._add_people("members", group.id, members)
 
     def _load_smart_group(self, group: SmartGroupRow) -> None:
         managers, conditions = _were_read(group.managers, "managers"), _were_read(group.conditions, "conditions")
         reserve_id(group.id, self._ids["smart_group"])
         if group.id in self._ids["group"]:
             raise InvalidSeedValue(f"a group has the same id {group.id!r}, and the sandbox has one id for one group")
-        self.rows[GROUPS].append((group.id, SMART_GROUP, group.name))
-        self._add_people(MANAGERS, group.id, managers)
+        self.add("groups", id=group.id, kind=SMART_GROUP, name=group.name)
+        self._add_people("managers", group.id, managers)
         for position, condition in enumerate(conditions):
             field = self._known("custom_field", condition.field)
-            self.rows[_CONDITIONS].append((group.id, position, field, condition.system_condition))
+            system = condition.system_condition
+            self.add("conditions", grp=group.id, position=position, field=field, system_condition=system)
             for place, choice in enumerate(sorted(condition.choices)):
                 field = self._field_of_choice[self._known("choice", choice)]
-                self.rows[_CONDITION_CHOICES].append((group.id, position, place, field, choice))
+                self.add("condition_choices", grp=group.id, position=position, place=place, field=field, choice=choice)
 
-    def _add_people(self, statement: str, group: str, people: Collection[str]) -> None:
+    def _add_people(self, table: str, group: str, people: Collection[str]) -> None:
         """Add the members or the managers of a group."""
         for person in sorted(people):
-            self.rows[statement].append((group, person if self._keeps_unlisted else self._known("user", person)))
+            self.add(table, grp=group, person=person if self._keeps_unlisted else self._known("user", person))
 
     def _load_content(self, content: ContentRow) -> None:
         reserve_id(content.id, self._ids["content"])
-        self.rows[CONTENTS].append((content.id, content.type, content.name, "", 0, self.now, "{}"))
+        self.add(
+            "contents",
+            id=content.id,
+            type=content.type,
+            name=content.name,
+            description="",
+            price=0,
+            updated_at=self.now,
+        )
 
     def _load_target(self, target: TargetRow) -> None:
         assigned = (self._known("content", target.content), self._audience_kind(target), target.target)
         if assigned in self._targets:
             raise InvalidSeedValue("it names the same twice")
         self._targets.add(assigned)
-        window = (_instant("start", target.start), _instant("finish", target.finish))
-        own_type = None if target.type in ("", assigned[1]) else target.type
-        self.rows[_TARGETS].append((*assigned, target.mandatory, *window, self.now, self.now, own_type))
+        content, kind, audience = assigned
+        self.add(
+            "targets",
+            content=content,
+            kind=kind,
+            audience=audience,
+            mandatory=target.mandatory,
+            start=_instant("start", target.start),
+            finish=_instant("finish", target.finish),
+            created_at=self.now,
+            updated_at=self.now,
+            type=None if target.type in ("", kind) else target.type,
+        )
 
     def _audience_kind(self, target: TargetRow) -> str:
         """Return what kind of audience a target has, as plans find it. Raises InvalidSeedValue."""

@@ -11,7 +11,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.dialect_candidates import assumed_keys, candidate_values
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.sandbox.handlers import find_handler
+from lmsconf.sandbox.service import HANDLERS
 from lmsconf.support.files import read_schema
 
 from .probe_experiments import EXPERIMENTS
@@ -50,7 +50,7 @@ def _groups() -> Iterator[str]:
 def _group(group: str, held: list[Operation], service: Service) -> str:
     names = {attribute(one.id) for one in held}
     spoken = sum(hasattr(getattr(service, attribute(one.id), None), snake(one.id.partition(".")[2])) for one in held)
-    answered = sum(find_handler(one.id) is not None for one in held)
+    answered = sum(one.id in HANDLERS for one in held)
     assumed = len({key for one in held for key in one.dialect_keys})
     where = f"`{names.pop()}`" if len(names) == 1 else ""
     return f"| {group} | {where} | {len(held)} | {spoken} | {answered} | {assumed} |"

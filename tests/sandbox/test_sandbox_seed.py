@@ -350,23 +350,6 @@ def test_ids_and_clock_are_injected():
         assert repository.now() == 500
 
 
-def test_a_file_of_version_2_is_made_one_of_version_5(tmp_path):
-    """It keeps its content: targets without a type of their own show their kind."""
-    file = tmp_path / "w.db"
-    with Store(file).write_transaction() as repository:
-        repository.execute("INSERT INTO groups (id, kind, name) VALUES ('g-1', 'GROUP', 'Old')")
-    older = sqlite3.connect(file)
-    older.execute("DROP INDEX targets_by_type")
-    older.execute("ALTER TABLE targets DROP COLUMN type")
-    older.execute("ALTER TABLE conditions ADD COLUMN any_answer INTEGER")
-    older.execute("PRAGMA user_version = 2")
-    older.close()
-    with Store(file).read_transaction() as repository:
-        assert repository.column("SELECT name FROM groups") == ["Old"]
-        assert repository.rows("SELECT type FROM targets INDEXED BY targets_by_type WHERE type IS NOT NULL") == []
-        assert repository.number("PRAGMA user_version") == 5
-
-
 def test_a_file_that_is_no_workspace(tmp_path):
     """Another file, another version and a missing folder are errors that name the file, which stays as it was."""
     other = tmp_path / "notes.txt"

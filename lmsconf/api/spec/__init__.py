@@ -31,39 +31,26 @@ from lmsconf.errors import Problem, SourceLocation, raise_found
 from lmsconf.model.names import grouped
 from lmsconf.model.time_formats import is_zone
 
-_COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
-_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
           "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
-
-
-def _dialect(
-    description: ApiDescription, overrides: Mapping[str, str | int], at: Mapping[str, SourceLocation]
-) -> dict[str, str]:
-    """Return every dialect key with its value, default or override. at: where each of the `overrides` is declared.
-
-    Raises ProblemsFound for unknown keys, invalid values and clashing names.
-    """
-    wrong = ((key, _problem(description, key, value)) for key, value in overrides.items())
-    raise_found([replace(problem, source=at.get(key)) for key, problem in wrong if problem is not None])
-    defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
-    values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
-    raise_found(list(_clashes(description, values, overrides, at)))
-    return values
 
 
 def _problem(description: ApiDescription, key: str, value: object) -> Problem | None:
     """Return the problem of one override, if any."""
     behaviour = description.behaviours.get(key, {})
     if not behaviour and key not in description.names:
+        from difflib import get_close_matches  # only a mistyped key needs it
+
+        known = [*description.behaviours, *description.names]
+        near = get_close_matches(key, known, cutoff=0.5)
         return Problem(
             code="dialect/unknown-key",
             message=f"dialect has no key {key!r}",
-            hint=_nearest(key, [*description.behaviours, *description.names]),
+            hint=f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}.",
         )
     allowed, is_count = cast("list[str] | None", behaviour.get("values")), behaviour.get("type") == "integer"
     is_text = isinstance(value, str) and bool(value if behaviour else value.strip())
-    is_header = _HEADER.fullmatch(str(value)) is not None and str(value).lower() not in _TAKEN
+    is_header = re.fullmatch("[A-Za-z][A-Za-z0-9-]*", str(value)) and str(value).lower() not in _TAKEN
     quoted = "" if value in ("", None) else f', such as "{value}"'
     rules = (
         (is_count and not _is_count(value), "It is a whole number from 1."),
@@ -115,16 +102,8 @@ def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
 def _is_count(value: object) -> bool:
     """Return whether the value is an integer from 1, also as text."""
     if isinstance(value, str):
-        return _COUNT.fullmatch(value) is not None
+        return re.fullmatch("0{0,9}[1-9][0-9]{0,8}", value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _nearest(key: str, known: list[str]) -> str:
-    """Suggest the most similar key, or show an example of a key."""
-    from difflib import get_close_matches  # only a mistyped key needs it
-
-    near = get_close_matches(key, known, cutoff=0.5)
-    return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."
 
 
 __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segment_problem"]
@@ -133,14 +112,19 @@ __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segmen
 class ApiSpec:
     """The operations under one project's dialect: key → override. at: where each override is declared.
 
-    Raises ProblemsFound for an invalid dialect.
+    Raises ProblemsFound for unknown keys, invalid values and clashing names.
     """
 
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
-        description, self.overrides = load_api_description(), dict(dialect or {})
-        self._values = _dialect(description, self.overrides, at or {})
+        description, self.overrides, places = load_api_description(), dict(dialect or {}), at or {}
+        wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
+        raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
+        defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
+        own = {key: str(value) for key, value in self.overrides.items()}
+        self._values = {**description.names, **defaults, **own}
+        raise_found(list(_clashes(description, self._values, self.overrides, places)))
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {
             id: with_wire_names(id, names) if names else operation

@@ -171,9 +171,6 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""
 
-_OF_EACH: Final = 6
-"""How many values of each key are combined with those of two others."""
-_BATCHES: Final = (50, 25, 10, 5, 2, 1)
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
@@ -240,7 +237,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 def other_values(key: str) -> Sequence[Value]:
     """Every value that may be tried for a key: its candidates, or those that the description lists."""
     if key == BATCH:
-        return _BATCHES
+        return (50, 25, 10, 5, 2, 1)
     listed = load_api_description().behaviours.get(key, {}).get("values")
     return alternative_values(key) or cast("Sequence[str]", listed or ())
 
@@ -273,13 +270,13 @@ def likeliest(key: str, current: str, refusal: str) -> list[Value]:
 
 
 def joint_values(keys: Sequence[str], current: Callable[[str], str], refusal: str) -> Iterator[dict[str, Value]]:
-    """Yield other values of two or three keys at once, the likeliest first."""
+    """Yield other values of two keys at once, or six of each of three keys, the likeliest first."""
     ranked = {key: [*enumerate(likeliest(key, current(key), refusal))] for key in keys}
     joint = (
         dict(zip(some, values, strict=True))
         for number in (2, 3)
         for some in combinations(keys, number)
-        for values in product(*(ranked[key][: None if number == 2 else _OF_EACH] for key in some))
+        for values in product(*(ranked[key][: None if number == 2 else 6] for key in some))
     )
     for values in sorted(joint, key=lambda one: (len(one), sum(rank for rank, _ in one.values()))):
         yield {key: value for key, (_, value) in values.items()}

@@ -6,8 +6,9 @@ are those of the description; wire names are those of a project's dialect.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
@@ -121,16 +122,10 @@ SMART_GROUPS: Final = ListOperation("smart-groups.list", "smartGroups", "smartGr
 CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
 
 PATH_PARAMETER = re.compile(r"\{(\w+)\}")
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_TRUTH = ("true", "false")
-_METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
-    if _PLAIN.fullmatch(value):
-        return value
     if why := path_segment_problem(value):
         raise ValueError(why)
     return quote(value, safe="")
@@ -140,8 +135,9 @@ def path_segment_problem(value: str) -> str | None:
     """Return why a value, encoded as one path segment, could reach another path; None if it cannot."""
     if value in ("", ".", ".."):
         return f"{value!r} is not allowed in a path"
-    has_control = _CONTROL.search(value)
-    return f"{value!r} is not allowed in a path: it contains a control character" if has_control else None
+    if re.search(r"[\x00-\x1f\x7f-\x9f]", value):
+        return f"{value!r} is not allowed in a path: it contains a control character"
+    return None
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -199,7 +195,31 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 def allowed_texts(schema: Schema) -> Sequence[str]:
     """Return the allowed values of a path parameter, as text; empty: any."""
-    return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
+    return ("true", "false") if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
+
+
+@cache
+def compile_schema(schema: bytes, *, formats: bool) -> Callable[[object], None]:
+    """Return a function that raises ValueError for what does not match a schema, which is given as JSON.
+
+    The error names the place and the rule, but not the value: it may be personal data. formats: those of texts count.
+    """
+    import fastjsonschema  # slow to import, and no plan needs it
+
+    validate = fastjsonschema.compile(json.loads(schema), use_default=False, use_formats=formats)
+
+    def check(value: object) -> None:
+        try:
+            validate(value)
+        except fastjsonschema.JsonSchemaValueException as error:
+            place, message = (str(text).removeprefix("data.") for text in (error.name, error.message))
+            branches = error.rule_definition if error.rule in ("oneOf", "anyOf") else ()
+            if names := [name for branch in branches for name in branch.get("required", [])]:
+                number = "exactly" if error.rule == "oneOf" else "at least"
+                message = f"{place} must contain {number} one of {', '.join(names)}"
+            raise ValueError(message) from None
+
+    return check
 
 
 class ApiDescription(Struct, frozen=True, kw_only=True):
@@ -221,7 +241,14 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
 def load_api_description() -> ApiDescription:
     """Return the API description packaged with lmsconf, read once per process."""
     document = decode(read_schema("openapi.json"))
-    operations = {operation.id: operation for operation in _operations(document)}
+    refs: dict[str, object] = {}
+    listed = (
+        _operation(path, method.upper(), cast("Schema", _resolved(methods[method], document, refs)))
+        for path, methods in document["paths"].items()
+        for method in ("get", "post", "put", "patch", "delete")
+        if method in methods
+    )
+    operations = {operation.id: operation for operation in listed}
     names = {
         key: key.rpartition(".")[2]
         for operation in operations.values()
@@ -250,17 +277,6 @@ def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operatio
         ),
         request_names=NameMapping.for_schema(operation.body, known),
         response_names=NameMapping.for_schema(operation.success, known),
-    )
-
-
-def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
-    """Return the operations of the document, in its order."""
-    refs: dict[str, object] = {}
-    return (
-        _operation(path, method.upper(), cast("Schema", _resolved(operations[method], document, refs)))
-        for path, operations in document["paths"].items()
-        for method in _METHODS
-        if method in operations
     )
 
 

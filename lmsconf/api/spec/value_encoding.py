@@ -56,13 +56,6 @@ _TEXTS: Final[Mapping[str, Callable[[object], object]]] = {
     "list": lambda text: [text],
 }
 """Form of an answer to a TEXT field → its value."""
-_LISTS: Final = frozenset(("list", "list-of-objects", "name-list"))
-"""The forms whose empty value is an empty list; that of any other is an empty text."""
-_INSIDE: Final = frozenset(("choiceId", "choiceIds", "id", "text", "value"))
-"""The keys of an answer that is an object."""
-
-
-_TIMES: Final = ("startTime", "finishTime", "createdAt", "updatedAt")
 _LEFT_OUT: Final = object()
 """The value of an answer that is cleared by leaving its field out of the body."""
 
@@ -113,7 +106,8 @@ def decode_answers_body(body: object) -> Iterator[tuple[str, str]]:
     """Yield field id and value of each choice, by id or by name, and of each text that a body sets, in any dialect."""
     answers = body if isinstance(body, Mapping) else {}
     inner = list(answers.values())
-    if len(inner) == 1 and isinstance(inner[0], Mapping) and not inner[0].keys() <= _INSIDE:
+    keys_of_one_answer = {"choiceId", "choiceIds", "id", "text", "value"}
+    if len(inner) == 1 and isinstance(inner[0], Mapping) and not inner[0].keys() <= keys_of_one_answer:
         answers = inner[0]
     for field, value in answers.items():
         for one in answer_leaves(value):
@@ -144,8 +138,9 @@ def with_offsets(behaviour: Behaviour, response: Json) -> Json:
     """Return the targets of a response, with their times that have no offset in UTC (Content Targeting)."""
     zone, targets = behaviour(TIME_ZONE), members(response).get("targets")
     for target in map(members, targets if isinstance(targets, list) and zone != "UTC" else ()):
-        texts = {name: text for name in _TIMES if isinstance(text := target.get(name), str)}
-        target |= {name: with_offset(text, zone) for name, text in texts.items()}
+        for name in ("startTime", "finishTime", "createdAt", "updatedAt"):
+            if isinstance(text := target.get(name), str):
+                target[name] = with_offset(text, zone)
     return response
 
 
@@ -153,7 +148,7 @@ def _cleared(clearing: str, field_type: str, form: str) -> object:
     """Return the value that clears an answer. form: how an answer to such a field is written otherwise."""
     empty = _empty_object(field_type, form)
     cleared = {"omit": _LEFT_OUT, "null": None, "list": [], "object": empty, "object-null": dict.fromkeys(empty)}
-    return cleared.get(clearing, [] if form in _LISTS else "")
+    return cleared.get(clearing, [] if form in ("list", "list-of-objects", "name-list") else "")
 
 
 def _empty_object(field_type: str, form: str) -> dict[str, object]:

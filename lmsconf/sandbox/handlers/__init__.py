@@ -1,4 +1,4 @@
-"""The handlers of all operations, by subject, imported when one is called.
+"""The handlers of all operations, by subject.
 
 CHOICES is what they do where the specification is silent.
 Each of the choices is unconfirmed for the real service. Names and behaviours that a project can override belong to the
@@ -8,11 +8,7 @@ dialect, in the API description.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
 from typing import Final
-
-from lmsconf.sandbox.request_context import Handler
 
 CHOICES: Final[Mapping[str, str]] = {
     "errors": "An error is {error: code, message}: 400 for what a request says, 401 for its credential, 404 for what "
@@ -64,28 +60,3 @@ CHOICES: Final[Mapping[str, str]] = {
 
 DELETED_TWICE: Final = "smart-groups.delete"
 """The operation whose path may name something that does not exist (API specification, Smart Groups)."""
-_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "analytics": ("analytics",),
-    "auth": ("access",),
-    "certificates": ("certificates",),
-    "content": ("content",),
-    "content-targets": ("content",),
-    "custom-fields": ("custom_fields",),
-    "manual-groups": ("groups",),
-    "smart-groups": ("groups",),
-    "user-access": ("access",),
-    "user-certificates": ("certificates",),
-    "users": ("users", "custom_fields"),
-}
-"""First part of an operation's id → the modules with its handlers."""
-
-
-def find_handler(operation: str) -> Handler:
-    """Return the handler of an operation id."""
-    return _handlers(operation.partition(".")[0])[operation]
-
-
-@cache
-def _handlers(group: str) -> Mapping[str, Handler]:
-    modules = (import_module(f"{__name__}.{name}") for name in _MODULES[group])
-    return {operation: handler for module in modules for operation, handler in module.HANDLERS.items()}

@@ -14,22 +14,7 @@ from lmsconf.sandbox.handlers.groups import compute_members
 from lmsconf.sandbox.request_context import PAGE, Handler, RequestContext, Sql, bad_request, parse_time
 from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_time, json_value
 
-_COUNTS: Final = {
-    "notStartedCount": "NOT_STARTED",
-    "inProgressCount": "IN_PROGRESS",
-    "approvedCount": "APPROVED",
-    "failedCount": "FAILED",
-    "expiredCount": "EXPIRED",
-}
-_ORDER: Final = "updatedAt"
-"""`orderBy` of a request without one: the time of the last event, which an item calls `occuredAt`."""
 _RANGES: Final = {"expiryDateRange": "certificateExpiresAt", "updatedAtDateRange": "occuredAt"}
-_SMART_GROUPS: Final = """
-    SELECT audience FROM targets WHERE kind = 'SMART_GROUP'
-        AND (:contentIds IS NULL OR content IN (SELECT value FROM json_each(:contentIds)))
-    UNION SELECT id FROM groups WHERE kind = 'SMART_GROUP' AND id IN (SELECT value FROM json_each(:groupIds))
-"""
-"""The smart groups whose members matter."""
 _PAIRS: Final = """
     smart AS (SELECT listed.key AS grp, member.value AS person
         FROM json_each(:smartMembers) listed, json_each(listed.value) member),
@@ -103,16 +88,14 @@ _RESULTS: Final = f"""
             LEFT JOIN certificates c ON c.content = what.id AND c.person = who.id
     )
 """
-_SHOWN: Final = {key: key for key in _VALUES} | {"mandatory": json_flag("mandatory")}
-_ITEM: Final = json_known(", ".join(f"'{key}', {value}" for key, value in _SHOWN.items()))
-_STATISTICS: Final = ", ".join(f"'{key}', count(*) FILTER (WHERE state = '{state}')" for key, state in _COUNTS.items())
-_EVENT: Final = (
-    "'id', e.id, 'contentId', :contentId, 'userId', :userId, 'participationId', p.id, 'status', e.status, "
-    f"'revisionNumber', e.revision, 'timestamp', {json_time('e.at')}, "
-    f"'mandatory', {json_flag('e.mandatory')}, 'manually', {json_flag('e.manually')}"
+_ITEM: Final = json_known(
+    ", ".join(f"'{key}', {json_flag(key) if key == 'mandatory' else key}" for key in _VALUES),
 )
 _EVENTS: Final = f"""
-    SELECT json_object({_EVENT}) AS item FROM events e JOIN participations p ON p.id = e.participation
+    SELECT json_object('id', e.id, 'contentId', :contentId, 'userId', :userId, 'participationId', p.id,
+        'status', e.status, 'revisionNumber', e.revision, 'timestamp', {json_time("e.at")},
+        'mandatory', {json_flag("e.mandatory")}, 'manually', {json_flag("e.manually")}) AS item
+    FROM events e JOIN participations p ON p.id = e.participation
     WHERE p.person = :userId AND p.content = :contentId ORDER BY e.at DESC, e.seq DESC
 """
 
@@ -132,8 +115,8 @@ def list_results(context: RequestContext) -> Json:
     """A page of the participation results that pass all filters; by default the last changed first."""
     options = cast("Mapping[str, int | str]", context.body.get("options", {}))
     context.values.update(options)
-    by, direction = options.get("orderBy", _ORDER), options.get("order", "DESC")
-    key = "occuredAt" if by == _ORDER else by
+    by, direction = options.get("orderBy", "updatedAt"), options.get("order", "DESC")
+    key = "occuredAt" if by == "updatedAt" else by  # an item calls the time of its last event so
     page = f"ORDER BY {key} IS NULL, {key} {direction}, place, seq {PAGE}"
     found = json_list(f"SELECT * FROM results WHERE {_FOUND} {page}", _ITEM)
     return _answer(context, f"json_object('list', {found})")
@@ -141,7 +124,13 @@ def list_results(context: RequestContext) -> Json:
 
 def count_by_state(context: RequestContext) -> Json:
     """The number of participations in each state, of those that pass all filters."""
-    counts = f"SELECT json_object({_STATISTICS}) FROM results WHERE {_FOUND}"
+    counts = f"""
+        SELECT json_object('notStartedCount', count(*) FILTER (WHERE state = 'NOT_STARTED'),
+            'inProgressCount', count(*) FILTER (WHERE state = 'IN_PROGRESS'),
+            'approvedCount', count(*) FILTER (WHERE state = 'APPROVED'),
+            'failedCount', count(*) FILTER (WHERE state = 'FAILED'),
+            'expiredCount', count(*) FILTER (WHERE state = 'EXPIRED')) FROM results WHERE {_FOUND}
+    """
     return _answer(context, f"json_object('statistics', {json_value(counts)})")
 
 
@@ -159,7 +148,11 @@ def _answer(context: RequestContext, shown: str) -> Json:
 
 def _read_members(context: RequestContext) -> None:
     """Compute the members of the smart groups that matter."""
-    groups = context.repository.column(_SMART_GROUPS)
+    groups = context.repository.column("""
+        SELECT audience FROM targets WHERE kind = 'SMART_GROUP'
+            AND (:contentIds IS NULL OR content IN (SELECT value FROM json_each(:contentIds)))
+        UNION SELECT id FROM groups WHERE kind = 'SMART_GROUP' AND id IN (SELECT value FROM json_each(:groupIds))
+    """)
     context.values["smartMembers"] = json.dumps({group: compute_members(context, group) for group in groups})
 
 

@@ -9,15 +9,13 @@ from lmsconf.sandbox.handlers.analytics import find_enrolment
 from lmsconf.sandbox.request_context import Handler, RequestContext, Sql, bad_request, not_found
 from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_value
 
-PDF: Final = "https://sandbox.invalid/certificates/"
-
 
 def _shown(e: str, more: str = "") -> str:
     """SQL for a certificate as the API shows it. e: the name of its row. more: further members."""
     return json_known(
         f"'contentId', {e}.content, 'contentType', (SELECT type FROM contents WHERE id = {e}.content), "
         f"'contentName', (SELECT name FROM contents WHERE id = {e}.content), 'certificateId', {e}.id, "
-        f"'issued', {e}.issued, 'pdfUri', '{PDF}' || {e}.id || '.pdf', "
+        f"'issued', {e}.issued, 'pdfUri', 'https://sandbox.invalid/certificates/' || {e}.id || '.pdf', "
         f"'status', CASE WHEN {e}.expires_at <= :now THEN 'EXPIRED' ELSE 'ACTIVE' END, "
         f"'certificateAttachments', json({e}.attachments), 'expiredNotificationEnabled', {json_flag(f'{e}.notify')}, "
         f"'expiresAt', {e}.expires_at, 'recertificationContentId', {e}.recertification, "
@@ -25,9 +23,10 @@ def _shown(e: str, more: str = "") -> str:
     )
 
 
-_FOLLOWING_ONE: Final = _shown("n")
-_FOLLOWING: Final = "FROM certificates n WHERE n.person = e.person AND n.content = e.recertification"
-_NEXT: Final = f", 'recertificationCertificate', {json_value(f'SELECT {_FOLLOWING_ONE} {_FOLLOWING}')}"
+_FOLLOWING: Final = json_value(
+    f"SELECT {_shown('n')} FROM certificates n WHERE n.person = e.person AND n.content = e.recertification"
+)
+_NEXT: Final = f", 'recertificationCertificate', {_FOLLOWING}"
 """The certificate of the same person that follows, if there is one."""
 _ASKED: Final = "(:userIds IS NULL OR e.person IN (SELECT value FROM json_each(:userIds)))"
 _FLAT: Final = f"""
@@ -39,26 +38,20 @@ _LATEST: Final = f"""
         SELECT seq FROM certificates l WHERE l.person = e.person ORDER BY issued DESC, seq DESC LIMIT 1
     ) ORDER BY e.person)
 """
-_LIST: Final = f"""
-    SELECT CASE WHEN :flatView THEN json_object('certificates', {json_list(_FLAT)})
-        ELSE json_object('usersWithCertificates', {json_value(_LATEST)}) END
-"""
-_OF_USER: Final = json_list(
-    f"SELECT {_shown('e', _NEXT)} AS item FROM certificates e WHERE e.person = :userId ORDER BY e.seq"
-)
-_START: Final = {
-    "SELECT 'there is no user ' || quote(:userId) WHERE :userId NOT IN (SELECT id FROM people)": bad_request,
-    "SELECT 'user ' || quote(id) || ' is archived' FROM people "
-    "WHERE id = :userId AND archived_at IS NOT NULL": bad_request,
-    "SELECT 'there is no content ' || quote(:contentId) WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
-    "SELECT 'content ' || quote(id) || ' is a ' || type || ', not a ' || :contentType FROM contents "
-    "WHERE id = :contentId AND type != :contentType": bad_request,
-    "SELECT 'issuedAt lies in the future' WHERE :issuedAt > :now": bad_request,
-    "SELECT 'expiresAt is not after issuedAt' WHERE :expiresAt <= coalesce(:issuedAt, :now)": bad_request,
-}
+_OF_USER: Final = f"SELECT {_shown('e', _NEXT)} AS item FROM certificates e WHERE e.person = :userId ORDER BY e.seq"
 _ISSUE: Final = Sql(
     new_ids={"certificate": "cert", "participation": "p", "event": "e", "progress": "job"},
-    refusals=_START,
+    refusals={
+        "SELECT 'there is no user ' || quote(:userId) WHERE :userId NOT IN (SELECT id FROM people)": bad_request,
+        "SELECT 'user ' || quote(id) || ' is archived' FROM people "
+        "WHERE id = :userId AND archived_at IS NOT NULL": bad_request,
+        "SELECT 'there is no content ' || quote(:contentId) "
+        "WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
+        "SELECT 'content ' || quote(id) || ' is a ' || type || ', not a ' || :contentType FROM contents "
+        "WHERE id = :contentId AND type != :contentType": bad_request,
+        "SELECT 'issuedAt lies in the future' WHERE :issuedAt > :now": bad_request,
+        "SELECT 'expiresAt is not after issuedAt' WHERE :expiresAt <= coalesce(:issuedAt, :now)": bad_request,
+    },
     changes=[
         "INSERT OR REPLACE INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
         "VALUES (:certificate, :userId, :contentId, coalesce(:issuedAt, :now), :expiresAt, FALSE, '[]')",
@@ -74,10 +67,6 @@ _ISSUE: Final = Sql(
     answer="SELECT json_object('progressId', :progress)",
 )
 _NAMED: Final = "person = :userId AND content = :contentId"
-_NO_CERTIFICATE: Final = f"""
-    SELECT 'there is no certificate ' || quote(:userId || ' ' || :contentId)
-    WHERE NOT EXISTS (SELECT 1 FROM certificates WHERE {_NAMED})
-"""
 
 
 def issue_certificate(context: RequestContext) -> Json:
@@ -89,12 +78,20 @@ def issue_certificate(context: RequestContext) -> Json:
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "user-certificates.list": Sql(answer=_LIST),
-    "user-certificates.of-user": Sql(answer=f"SELECT json_object('userId', :userId, 'certificates', {_OF_USER})"),
+    "user-certificates.list": Sql(
+        answer=f"SELECT CASE WHEN :flatView THEN json_object('certificates', {json_list(_FLAT)}) "
+        f"ELSE json_object('usersWithCertificates', {json_value(_LATEST)}) END"
+    ),
+    "user-certificates.of-user": Sql(
+        answer=f"SELECT json_object('userId', :userId, 'certificates', {json_list(_OF_USER)})"
+    ),
     "certificates.start": issue_certificate,
     "certificates.invite": Sql(),
     "certificates.delete": Sql(
-        refusals={_NO_CERTIFICATE: not_found},
+        refusals={
+            "SELECT 'there is no certificate ' || quote(:userId || ' ' || :contentId) "
+            f"WHERE NOT EXISTS (SELECT 1 FROM certificates WHERE {_NAMED})": not_found
+        },
         changes=[f"DELETE FROM certificates WHERE {_NAMED}"],
     ),
     "certificates.status": Sql(answer="SELECT json_object('progressId', :progressId, 'status', 'DONE')"),

@@ -20,7 +20,6 @@ from lmsconf.sandbox.request_context import (
 )
 from lmsconf.sandbox.store import json_flag, json_known, json_list, json_time
 
-_LARGEST: Final = 100
 _DETAILS: Final = """json_patch('{"partOfPrograms": [], "categories": [], "metadata": {}}', details)"""
 _VISIBLE_FOR: Final = json_list(
     "SELECT audience FROM targets WHERE kind != 'USER' AND content = contents.id ORDER BY seq", "audience"
@@ -32,43 +31,25 @@ _ITEM: Final = f"""
     ))
 """
 """An item of the catalog as the API shows it."""
-_MEETUP: Final = f"""
-    json_patch(json_remove(json_patch('{{"occasions": []}}', {_DETAILS}), '$.metadata', '$.backgroundImageUrl'),
-        json_object('contentId', id, 'name', name, 'lastUpdatedAt', updated_at))
-"""
 # Groups and everyone see what is assigned to them; an assignment to one person makes content visible to no group.
 _VISIBLE_TO: Final = "id IN (SELECT content FROM targets WHERE kind != 'USER' AND audience IN ({groups}))"
 _REQUESTED: Final = _VISIBLE_TO.format(groups="SELECT value FROM json_each(:groupIds)")
 _WANTED: Final = f"FROM contents WHERE (:onlySellable IS NOT TRUE OR price > 0) AND (:groupIds IS NULL OR {_REQUESTED})"
-_COURSES: Final = json_list(
-    f"SELECT {_ITEM} AS item {_WANTED} ORDER BY seq LIMIT min({PAGE_SIZE}, {_LARGEST}) OFFSET coalesce(:skip, 0)"
-)
-_CATALOG: Final = f"""
-    SELECT json_object('courses', {_COURSES}, 'skip', coalesce(:skip, 0), 'limit', min({PAGE_SIZE}, {_LARGEST}),
-        'total', (SELECT count(*) {_WANTED}))
-"""
+_LIMIT: Final = f"min({PAGE_SIZE}, 100)"
+_COURSES: Final = json_list(f"SELECT {_ITEM} AS item {_WANTED} ORDER BY seq LIMIT {_LIMIT} OFFSET coalesce(:skip, 0)")
 _ASKING: Final = "SELECT value FROM json_each(coalesce(:groupIds, json_array($dialect(content-targets.everyone))))"
 _MEETUPS: Final = f"""
-    SELECT {_MEETUP} AS item FROM (
-        SELECT * FROM contents WHERE type = 'MEETUP' AND {_VISIBLE_TO.format(groups=_ASKING)}
-        ORDER BY seq LIMIT {_LARGEST}
+    SELECT json_patch(
+        json_remove(json_patch('{{"occasions": []}}', {_DETAILS}), '$.metadata', '$.backgroundImageUrl'),
+        json_object('contentId', id, 'name', name, 'lastUpdatedAt', updated_at)
+    ) AS item FROM (
+        SELECT * FROM contents WHERE type = 'MEETUP' AND {_VISIBLE_TO.format(groups=_ASKING)} ORDER BY seq LIMIT 100
     ) ORDER BY updated_at DESC, seq
 """
 """The first hundred meetups that the given groups see, by default everyone, the last updated first."""
 
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
-_WINDOW: Final = ("startTime", "finishTime")
-_ASSIGN: Final = """
-    INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
-    VALUES (:contentId, :kind, :audience, coalesce(:mandatory, FALSE),
-        coalesce(:startTime, CASE $dialect(content-targets.default-start) WHEN 'now' THEN :now END), :finishTime,
-        :now, :now, (SELECT type FROM targets WHERE kind = :kind AND type IS NOT NULL LIMIT 1))
-    ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = :startTime,
-        finish = excluded.finish, updated_at = excluded.updated_at WHERE :replaces
-"""
-"""A new target has the type of those of its kind that a snapshot had."""
-_FORM: Final = ("$dialect(content-targets.time-format)", "$dialect(content-targets.time-zone)")
 _SHOWN: Final = json_known(
     "'targetId', t.audience, 'targetType', coalesce(t.type, t.kind), 'contentId', t.content, 'contentType', c.type, "
     f"'mandatory', {json_flag('t.mandatory')}, 'name', "
@@ -77,7 +58,7 @@ _SHOWN: Final = json_known(
     + json_flag("(t.start IS NULL OR t.start <= :now) AND (t.finish IS NULL OR :now < t.finish)")
     + ", 'updatedBy', 'api', "
     + ", ".join(
-        f"'{name}', {json_time(column, *_FORM)}"
+        f"'{name}', {json_time(column, '$dialect(content-targets.time-format)', '$dialect(content-targets.time-zone)')}"
         for name, column in {
             "startTime": "t.start",
             "finishTime": "t.finish",
@@ -92,18 +73,6 @@ _TARGETS: Final = f"""
         LEFT JOIN people p ON p.id = t.audience AND t.kind = 'USER'
     WHERE t.content = :contentId ORDER BY t.seq
 """
-_UNKNOWN: Final = {
-    "SELECT 'there is no content ' || quote(:contentId) WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
-    "SELECT 'there is no user ' || quote(:userId) "
-    "WHERE :userId IS NOT NULL AND :userId NOT IN (SELECT id FROM people)": bad_request,
-    "SELECT 'there is no group ' || quote(:targetId) "
-    "WHERE :userId IS NULL AND :targetId <> $dialect(content-targets.everyone) "
-    "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
-}
-_KIND: Final = """
-    SELECT CASE WHEN :userId IS NOT NULL THEN 'USER' WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'
-        ELSE (SELECT kind FROM groups WHERE id = :targetId) END
-"""
 
 
 def create_target(context: RequestContext) -> None:
@@ -111,17 +80,42 @@ def create_target(context: RequestContext) -> None:
 
     An existing assignment is replaced, or rejected with 409 if the dialect requires deleting it first.
     """
-    context.refuse(_UNKNOWN)
-    audience = context.body.get("userId", context.body.get("targetId"))
-    context.values.update(kind=context.repository.column(_KIND)[0], audience=str(audience))
-    context.values.update({name: _time(context, name) for name in _WINDOW})
+    context.refuse(
+        {
+            "SELECT 'there is no content ' || quote(:contentId) "
+            "WHERE :contentId NOT IN (SELECT id FROM contents)": bad_request,
+            "SELECT 'there is no user ' || quote(:userId) "
+            "WHERE :userId IS NOT NULL AND :userId NOT IN (SELECT id FROM people)": bad_request,
+            "SELECT 'there is no group ' || quote(:targetId) "
+            "WHERE :userId IS NULL AND :targetId <> $dialect(content-targets.everyone) "
+            "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
+        }
+    )
+    (kind,) = context.repository.column("""
+        SELECT CASE WHEN :userId IS NOT NULL THEN 'USER'
+            WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'
+            ELSE (SELECT kind FROM groups WHERE id = :targetId) END
+    """)
+    context.values.update(kind=kind, audience=str(context.body.get("userId", context.body.get("targetId"))))
+    context.values.update({name: _time(context, name) for name in ("startTime", "finishTime")})
     assign_content(context, replaces=context.behaviour("content-targets.on-existing") == "update")
 
 
 def assign_content(context: RequestContext, *, replaces: bool) -> None:
-    """Store a whole assignment. Raises Refusal (409) if it exists and `replaces` is false."""
+    """Store a whole assignment. Raises Refusal (409) if it exists and `replaces` is false.
+
+    A new target has the type of those of its kind that a snapshot had.
+    """
     context.values["replaces"] = replaces
-    if not context.repository.execute(_ASSIGN):
+    changed = context.repository.execute("""
+        INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
+        VALUES (:contentId, :kind, :audience, coalesce(:mandatory, FALSE),
+            coalesce(:startTime, CASE $dialect(content-targets.default-start) WHEN 'now' THEN :now END), :finishTime,
+            :now, :now, (SELECT type FROM targets WHERE kind = :kind AND type IS NOT NULL LIMIT 1))
+        ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = :startTime,
+            finish = excluded.finish, updated_at = excluded.updated_at WHERE :replaces
+    """)
+    if not changed:
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 
@@ -140,19 +134,20 @@ def _time(context: RequestContext, key: str) -> int | None:
 
 
 _NAMED: Final = "content = :contentId AND coalesce(type, kind) = :targetType AND audience = :targetId"
-_NO_TARGET: Final = f"""
-    SELECT 'there is no target ' || quote(:contentId || ' ' || :targetType || ' ' || :targetId)
-    WHERE NOT EXISTS (SELECT 1 FROM targets WHERE {_NAMED})
-"""
-
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "content.list": Sql(answer=_CATALOG),
+    "content.list": Sql(
+        answer=f"SELECT json_object('courses', {_COURSES}, 'skip', coalesce(:skip, 0), 'limit', {_LIMIT}, "
+        f"'total', (SELECT count(*) {_WANTED}))"
+    ),
     "content.get": Sql(answer=f"SELECT {_ITEM} FROM contents WHERE id = :contentId"),
     "content.meetups": Sql(answer=f"SELECT json_object('meetups', {json_list(_MEETUPS)})"),
     "content-targets.list": Sql(answer=f"SELECT json_object('targets', {json_list(_TARGETS)})"),
     "content-targets.create": create_target,
     "content-targets.delete": Sql(
-        refusals={_NO_TARGET: not_found},
+        refusals={
+            "SELECT 'there is no target ' || quote(:contentId || ' ' || :targetType || ' ' || :targetId) "
+            f"WHERE NOT EXISTS (SELECT 1 FROM targets WHERE {_NAMED})": not_found
+        },
         changes=[f"DELETE FROM targets WHERE {_NAMED}"],
     ),
 }

@@ -26,21 +26,11 @@ _LIST: Final = Sql(
     answer=f"SELECT json_object('customFields', {json_list(f'SELECT {_FIELD} AS item FROM fields ORDER BY seq')})"
 )
 _SHOW: Final = f"SELECT {_FIELD} FROM fields WHERE id = :customFieldId"
-_RENUMBER: Final = """
-    UPDATE {table} SET position = (
-        SELECT count(*) FROM conditions c WHERE c.grp = {table}.grp AND c.position < {table}.position
-    )
-"""
-"""Number the conditions of each group from 0 without gaps, as membership queries expect."""
 _REMOVED: Final = "(SELECT value FROM json_each(:removed))"
 _WRITE_CHOICES: Final = """
     INSERT INTO choices (id, field, position, name) SELECT json_extract(value, '$.choiceId'), :customFieldId, key,
         json_extract(value, '$.name') FROM json_each(:choices) WHERE TRUE
     ON CONFLICT (id) DO UPDATE SET position = excluded.position, name = excluded.name
-"""
-_TOO_MANY: Final = f"""
-    SELECT printf('a workspace can have at most %d custom fields, and it has %d', {AT_MOST}, {AT_MOST})
-    WHERE (SELECT count(*) FROM fields) >= {AT_MOST}
 """
 _CHOICES_FIT: Final = {
     "SELECT 'a TEXT field has no choices' WHERE :type = 'TEXT' AND json_array_length(:choices)": bad_request,
@@ -64,7 +54,11 @@ def _in_use(by_choices: str = "c.field = :customFieldId") -> str:
 
 _CREATE: Final = Sql(
     new_ids={"customFieldId": "f"},
-    refusals={_TOO_MANY: bad_request, **_CHOICES_FIT},
+    refusals={
+        f"SELECT printf('a workspace can have at most %d custom fields, and it has %d', {AT_MOST}, {AT_MOST}) "
+        f"WHERE (SELECT count(*) FROM fields) >= {AT_MOST}": bad_request,
+        **_CHOICES_FIT,
+    },
     changes=[
         "INSERT INTO fields (id, name, type, description, hidden, locked, optional) VALUES "
         "(:customFieldId, :name, :type, nullif(:description, ''), :isHidden, :isLocked, :isOptional)",
@@ -72,13 +66,6 @@ _CREATE: Final = Sql(
     ],
     answer=_SHOW,
 )
-_FITS_FIELD: Final = {
-    "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
-    "WHERE id = :customFieldId AND type != :type": bad_request,
-    "SELECT 'description cannot be empty: null clears it' "
-    "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
-    **_CHOICES_FIT,
-}
 _REPLACE: Final = Sql(
     refusals={
         _in_use(f"c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {_REMOVED})"): forbidden,
@@ -93,19 +80,6 @@ _REPLACE: Final = Sql(
     ],
     answer=_SHOW,
 )
-_DELETE: Final = Sql(
-    refusals={_in_use(): forbidden},
-    changes=[
-        *(
-            f"DELETE FROM {table} WHERE field = :customFieldId"
-            for table in ("choices", "answers", "conditions", "condition_choices")
-        ),
-        "DELETE FROM fields WHERE id = :customFieldId",
-        # The positions of choices follow from those of conditions.
-        *(_RENUMBER.format(table=table) for table in ("condition_choices", "conditions")),
-    ],
-)
-"""Delete a field with its choices, the conditions on it, and all answers to it."""
 
 
 def create(context: RequestContext) -> Entry:
@@ -116,7 +90,15 @@ def create(context: RequestContext) -> Entry:
 
 def replace(context: RequestContext) -> Json:
     """Replace the whole field: omitted values are cleared, and answers to removed choices are deleted."""
-    context.refuse(_FITS_FIELD)
+    context.refuse(
+        {
+            "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
+            "WHERE id = :customFieldId AND type != :type": bad_request,
+            "SELECT 'description cannot be empty: null clears it' "
+            "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
+            **_CHOICES_FIT,
+        }
+    )
     field, choices = context.path["customFieldId"], cast("list[Mapping[str, str]]", context.body.get("choices", []))
     kept = [choice["choiceId"] for choice in choices if "choiceId" in choice]
     known = set(context.repository.column("SELECT id FROM choices WHERE field = ?", field))
@@ -155,8 +137,6 @@ _PICKED: Final[Mapping[str, object]] = {
     "list-of-objects": [{"choiceId": None}],
 }
 """Form of a text, and of choices, by its name in the dialect: None stands for a text."""
-_OBJECTS: Final = {"CHOICE": "object", "MULTI_SELECT": "object-list", "TEXT": "object"}
-"""Type of a field → the form of the object that clears an answer, where answers are written without an object."""
 
 
 def update_answers(context: RequestContext) -> None:
@@ -191,9 +171,11 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
     hyphenated = type.lower().replace("_", "-")
     name = context.behaviour(f"{_KEY}.value" if type == "CHOICE" else f"{_KEY}.value-{hyphenated}")
     forms = _TEXTS if type == "TEXT" else _PICKED
-    if _is_empty(value):
+    inside = list(value.values()) if isinstance(value, Mapping) else [value]
+    if all(one in (None, "", []) for one in inside):
         clearing = context.behaviour(f"{_KEY}.clear-{hyphenated}")
-        if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name], forms[_OBJECTS[type]]):
+        in_object = forms["object-list" if type == "MULTI_SELECT" else "object"]
+        if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name], in_object):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
     try:
@@ -208,22 +190,19 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
 
 def _choice_rows(context: RequestContext, field: str, form: str, choices: list[str]) -> list[tuple[Value, Value]]:
     """The rows of the choices of an answer, which are ids or, in some forms, names."""
-    column = "name" if form.startswith("name") else "id"
-    query = f"SELECT {column}, id FROM choices WHERE field = ?"
-    known = dict(cast("list[tuple[Value, Value]]", context.repository.rows(query, field)))
+    key = "name" if form.startswith("name") else "id"
+    found = context.repository.rows(f"SELECT {key}, id FROM choices WHERE field = ?", field)
+    known = dict(cast("list[tuple[Value, Value]]", found))
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
     return [(known[choice], None) for choice in choices]
 
 
-def _is_empty(value: Json) -> bool:
-    """Whether a value clears an answer: null, an empty text or list, or an object that holds only these."""
-    inside = list(value.values()) if isinstance(value, Mapping) else [value]
-    return all(one is None or one in ("", []) for one in inside)
-
-
 def _cleared(clearing: str, form: object, object_form: object) -> Json:
-    """The value that clears an answer, which is otherwise written in that form. object_form: that of an object."""
+    """The value that clears an answer, which is otherwise written in that form.
+
+    object_form: that of the object that clears it, where answers are written without an object.
+    """
     [(key, inner)] = cast("Mapping[str, object]", form if isinstance(form, Mapping) else object_form).items()
     empty: Json = [] if isinstance(inner, list) else ""
     cleared: dict[str, Json] = {"object": {key: empty}, "object-null": {key: None}, "null": None, "list": []}
@@ -249,7 +228,24 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "custom-fields.list": _LIST,
     "custom-fields.create": create,
     "custom-fields.replace": replace,
-    "custom-fields.delete": _DELETE,
+    # With a field go its choices, the conditions on it, and all answers to it.
+    "custom-fields.delete": Sql(
+        refusals={_in_use(): forbidden},
+        changes=[
+            *(
+                f"DELETE FROM {table} WHERE field = :customFieldId"
+                for table in ("choices", "answers", "conditions", "condition_choices")
+            ),
+            "DELETE FROM fields WHERE id = :customFieldId",
+            # The conditions of each group are numbered from 0 without gaps, as membership queries expect. The positions
+            # of choices follow from those of conditions.
+            *(
+                f"UPDATE {table} SET position = (SELECT count(*) FROM conditions c "
+                f"WHERE c.grp = {table}.grp AND c.position < {table}.position)"
+                for table in ("condition_choices", "conditions")
+            ),
+        ],
+    ),
     "users.update-custom-field-choice": update_answers,
     "users.custom-field-choice": _LIST,
 }

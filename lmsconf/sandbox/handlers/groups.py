@@ -23,14 +23,12 @@ from lmsconf.sandbox.request_context import (
     RequestContext,
     Sql,
     bad_request,
-    unknown_people,
 )
 from lmsconf.sandbox.store import Json, Repository, Value, encode_ids, json_known, json_list
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice represents any answer to the field."""
 
-_CHOICES, _ANY_ANSWER, _ALWAYS = "choices", "any-answer", "always"
 _DIALECT: Final = ("smart-groups.system-condition.with-choices", "smart-groups.system-condition.alone")
 """What a system condition means beside choices, and alone."""
 _READINGS: Final = f"""
@@ -39,28 +37,6 @@ _READINGS: Final = f"""
     ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END FROM conditions c JOIN groups g ON g.id = c.grp
 """
 """Group, position, field and reading of each condition."""
-# A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
-# fixes SQLite's join order: a group has few conditions and a person few answers, so the requested side is the outer
-# one.
-_OF_GROUP: Final = """
-    SELECT p.id FROM (
-        SELECT c.position, a.person FROM condition_choices c
-            CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice
-            WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-        UNION
-        SELECT c.position, a.person FROM conditions c
-            CROSS JOIN answers a ON a.field = c.field
-            WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-    ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
-    GROUP BY p.id HAVING count(*) = ? ORDER BY p.seq
-"""
-_EVERYBODY: Final = "SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq"
-_CHOSEN: Final = "SELECT grp, position, field, choice FROM condition_choices"
-_BITS: Final = bytes.maketrans(b"01", b"\0\1")
-_ANSWERS: Final = """
-    SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
-    WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
-"""
 
 
 def _people(table: str, id: str) -> str:
@@ -72,18 +48,18 @@ _PICKED: Final = json_list(
     "SELECT choice FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position ORDER BY place", "choice"
 )
 _CONDITION: Final = json_known(f"'customFieldId', field, 'choiceIds', {_PICKED}, 'systemCondition', system_condition")
-_CONDITIONS_OF: Final = json_list(
+_CONDITIONS: Final = json_list(
     f"SELECT {_CONDITION} AS item FROM conditions c WHERE grp = :smartGroupId ORDER BY position"
 )
-_GET: Final = f"""
-    SELECT json_object('smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS_OF},
-        'managers', {_people("managers", "smartGroupId")}) FROM groups WHERE id = :smartGroupId
-"""
 
 
 def get_smart(context: RequestContext) -> Entry:
     """One group with conditions and managers, and its members on request."""
-    entry = cast(Entry, context.repository.json(_GET))
+    found = context.repository.json(f"""
+        SELECT json_object('smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS},
+            'managers', {_people("managers", "smartGroupId")}) FROM groups WHERE id = :smartGroupId
+    """)
+    entry = cast(Entry, found)
     if context.query.get("includeMembers") is True:
         entry["members"] = compute_members(context, context.path["smartGroupId"])
     return entry
@@ -101,26 +77,26 @@ def _list(kind: str, rows: str, id: str) -> Sql:
 
 def _create(kind: str, id: str, prefix: str, *parts: Sql) -> Sql:
     """Create a group with its parts. Names need not be unique."""
-    insert = f"INSERT INTO groups (id, kind, name) VALUES (:{id}, '{kind}', :name)"
     return Sql(
         new_ids={id: prefix},
         refusals=dict.fromkeys((query for part in parts for query in part.refusals), bad_request),
-        changes=[insert, *(change for part in parts for change in part.changes)],
+        changes=[
+            f"INSERT INTO groups (id, kind, name) VALUES (:{id}, '{kind}', :name)",
+            *(change for part in parts for change in part.changes),
+        ],
         answer=f"SELECT json_object('{id}', :{id})",
     )
-
-
-def _rename(id: str) -> Sql:
-    return Sql(changes=[f"UPDATE groups SET name = :name WHERE id = :{id}"])
 
 
 def _delete(kind: str, id: str) -> Sql:
     """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
     group = f"(SELECT id FROM groups WHERE id = :{id} AND kind = '{kind}')"
-    tables = ("members", "managers", "conditions", "condition_choices")
     return Sql(
         changes=[
-            *(f"DELETE FROM {table} WHERE grp = {group}" for table in tables),
+            f"DELETE FROM members WHERE grp = {group}",
+            f"DELETE FROM managers WHERE grp = {group}",
+            f"DELETE FROM conditions WHERE grp = {group}",
+            f"DELETE FROM condition_choices WHERE grp = {group}",
             f"DELETE FROM targets WHERE audience = :{id} AND kind = '{kind}'",
             f"DELETE FROM groups WHERE id = {group}",
         ]
@@ -128,50 +104,52 @@ def _delete(kind: str, id: str) -> Sql:
 
 
 _REPLACES: Final = "$dialect(manual-groups.add.mode) = 'replace'"
-_RIGHT: Final = """
-    SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right' FROM (
-        SELECT value FROM json_each(:{people}) WHERE $dialect(manual-groups.who-can-manage) = 'with-right'
-            AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
-    )
-"""
-_GIVE_RIGHT: Final = """
-    UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
-        AND $dialect(manual-groups.who-can-manage) = 'given' AND id IN (SELECT value FROM json_each(:{people}))
-"""
-_TOO_MANY: Final = """
-    SELECT printf('one call adds at most %d users, not %d', most, added) FROM (
-        SELECT CAST($dialect(manual-groups.add.batch) AS INTEGER) AS most, (
-            SELECT count(*) FROM json_each(:userIds) WHERE NOT ({replaces} AND value IN (
-                SELECT person FROM {table} WHERE grp = :{id}
-            ))
-        ) AS added
-    ) WHERE added > most
-"""
-"""Where a call replaces the list, those who are in it already do not count."""
 
 
 def _add(table: str, id: str, people: str) -> Sql:
     """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
-    rights = [_RIGHT.format(people=people)] if table == "managers" else []
-    return Sql(
-        refusals=dict.fromkeys([unknown_people(people), *rights], bad_request),
-        changes=[
-            *([_GIVE_RIGHT.format(people=people)] if rights else []),
-            f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}",
-            f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})",
-        ],
-    )
+    unknown = f"""
+        SELECT 'there is no user ' || group_concat(quote(value), ', ') FROM (
+            SELECT DISTINCT value FROM json_each(:{people}) WHERE value NOT IN (SELECT id FROM people) LIMIT 5
+        )
+    """
+    refusals, changes = [unknown], list[str]()
+    if table == "managers":
+        refusals.append(f"""
+            SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right'
+            FROM (
+                SELECT value FROM json_each(:{people}) WHERE $dialect(manual-groups.who-can-manage) = 'with-right'
+                    AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
+            )
+        """)
+        changes.append(f"""
+            UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
+                AND $dialect(manual-groups.who-can-manage) = 'given' AND id IN (SELECT value FROM json_each(:{people}))
+        """)
+    changes.append(f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}")
+    changes.append(f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})")
+    return Sql(refusals=dict.fromkeys(refusals, bad_request), changes=changes)
 
 
 def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]:
     """The handlers of one of a group's lists, whose operations begin so. Removing nobody is no error."""
     adding = _add(table, id, "userIds")
-    too_many = _TOO_MANY.format(table=table, id=id, replaces=_REPLACES)
-    remove = f"DELETE FROM {table} WHERE grp = :{id} AND person = :userId"
+    # Where a call replaces the list, those who are in it already do not count.
+    too_many = f"""
+        SELECT printf('one call adds at most %d users, not %d', most, added) FROM (
+            SELECT CAST($dialect(manual-groups.add.batch) AS INTEGER) AS most, (
+                SELECT count(*) FROM json_each(:userIds) WHERE NOT ({_REPLACES} AND value IN (
+                    SELECT person FROM {table} WHERE grp = :{id}
+                ))
+            ) AS added
+        ) WHERE added > most
+    """
     return {
         f"{operations}.{table}": Sql(answer=f"SELECT json_object('userIds', {_people(table, id)})"),
         f"{operations}.add-{table}": replace(adding, refusals={too_many: bad_request, **adding.refusals}),
-        f"{operations}.remove-{table.removesuffix('s')}": Sql(changes=[remove]),
+        f"{operations}.remove-{table.removesuffix('s')}": Sql(
+            changes=[f"DELETE FROM {table} WHERE grp = :{id} AND person = :userId"]
+        ),
     }
 
 
@@ -220,11 +198,26 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
     context.values["group"] = group
     for _, position, _, reading in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
         positions[reading].append(position)
-    if positions.keys() == {_ALWAYS}:
-        return context.repository.column(_EVERYBODY)
-    chosen, answered = positions[_CHOICES], positions[_ANY_ANSWER]
+    if positions.keys() == {"always"}:
+        return context.repository.column("SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq")
+    chosen, answered = positions["choices"], positions["any-answer"]
+    # A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
+    # fixes SQLite's join order: a group has few conditions and a person few answers, so the requested side is the outer
+    # one.
     return context.repository.column(
-        _OF_GROUP, group, json.dumps(chosen), group, json.dumps(answered), len(chosen) + len(answered)
+        """
+        SELECT p.id FROM (
+            SELECT c.position, a.person FROM condition_choices c
+                CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice
+                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
+            UNION
+            SELECT c.position, a.person FROM conditions c
+                CROSS JOIN answers a ON a.field = c.field
+                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
+        ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
+        GROUP BY p.id HAVING count(*) = ? ORDER BY p.seq
+        """,
+        *(group, json.dumps(chosen), group, json.dumps(answered), len(chosen) + len(answered)),
     )
 
 
@@ -232,7 +225,11 @@ def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[
     """Person → their smart groups in creation order, for those of `people` who are active."""
     conditions = context.repository.cache_until_write(_Conditions, *map(context.behaviour, _DIALECT))
     given: defaultdict[Value, list[_Answer]] = defaultdict(list)
-    for person, field, choice in context.repository.rows(_ANSWERS, encode_ids(people)):
+    query = """
+        SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
+        WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
+    """
+    for person, field, choice in context.repository.rows(query, encode_ids(people)):
         given[person].append((field, choice))
     return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
 
@@ -254,13 +251,15 @@ class _Conditions:
         self._meeting: defaultdict[_Answer, int] = defaultdict(int)
         chosen: set[tuple[Value, Value]] = set()
         for group, place, field, reading in conditions:
-            if reading == _ALWAYS:
+            if reading == "always":
                 self._free |= bits[group, cast(int, place)]
-            elif reading == _ANY_ANSWER:
+            elif reading == "any-answer":
                 self._meeting[field, ""] |= bits[group, cast(int, place)]
             else:
                 chosen.add((group, place))
-        for group, place, field, choice in repository.rows(_CHOSEN):
+        for group, place, field, choice in repository.rows(
+            "SELECT grp, position, field, choice FROM condition_choices"
+        ):
             if (group, place) in chosen:
                 self._meeting[field, choice] |= bits[group, cast(int, place)]
 
@@ -272,7 +271,7 @@ class _Conditions:
         left = (1 << len(self._groups)) - 1 if self._depth else 0
         for place in range(self._depth):
             left &= met >> place * len(self._groups)
-        return compress(self._groups, f"{left:b}".encode()[::-1].translate(_BITS))
+        return compress(self._groups, f"{left:b}".encode()[::-1].translate(bytes.maketrans(b"01", b"\0\1")))
 
 
 _CREATE_SMART: Final = _create("SMART_GROUP", "smartGroupId", "sg")
@@ -283,14 +282,14 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         "GROUP", "groupId", "g", _add("members", "groupId", "memberIds"), _add("managers", "groupId", "managerIds")
     ),
     "manual-groups.delete": _delete("GROUP", "groupId"),
-    "manual-groups.rename": _rename("groupId"),
+    "manual-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :groupId"]),
     **_people_handlers("manual-groups", "members", "groupId"),
     **_people_handlers("manual-groups", "managers", "groupId"),
     "smart-groups.list": _list("SMART_GROUP", "smartGroups", "smartGroupId"),
     "smart-groups.create": create_smart,
     "smart-groups.get": get_smart,
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
-    "smart-groups.rename": _rename("smartGroupId"),
+    "smart-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :smartGroupId"]),
     "smart-groups.replace-conditions": _replace_conditions,
     **_people_handlers("smart-groups", "managers", "smartGroupId"),
 }

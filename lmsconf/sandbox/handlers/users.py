@@ -13,7 +13,6 @@ from typing import Final, cast
 
 from lmsconf.sandbox.handlers.groups import compute_memberships
 from lmsconf.sandbox.request_context import (
-    LEARNER,
     PAGE,
     PAGE_SIZE,
     Entry,
@@ -22,7 +21,6 @@ from lmsconf.sandbox.request_context import (
     Sql,
     bad_request,
     conflict,
-    encode_applications,
 )
 from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time, json_value
 
@@ -51,21 +49,17 @@ _MEMBER_OF: Final = (
     f"'memberOfGroups', {_GROUPS.format(table='members')}, 'managerOfGroups', {_GROUPS.format(table='managers')}"
 )
 _MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold({text}))"
-_HOLDS: Final = """
-    (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
-        JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value)
-"""
 _NO_FILTER: Final = "coalesce(:filter, '') = ''"
 _FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
-_LISTED: Final = "($dialect(users.list.match-count) = 'listed' OR archived_at IS NULL)"
-_SOUGHT: Final = (
-    f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
-)
-_WHOLE: Final = json_known(
+_SOUGHT: Final = f"""
+    (coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL
+        OR (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
+            JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value))
+"""
+_WHOLE: Final = (
     f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
     "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
 )
-_GET: Final = f"SELECT {_WHOLE} FROM people WHERE id = :userId"
 
 
 def _people(shown: str, rule: str) -> str:
@@ -78,9 +72,10 @@ def _people(shown: str, rule: str) -> str:
 
 
 def _listing(shown: str) -> str:
+    listed = f"{_FILTERED} AND ($dialect(users.list.match-count) = 'listed' OR archived_at IS NULL)"
     # SQLite counts a whole table fast, but not with a condition.
     return f"""
-        SELECT json_object('users', {_people(shown, f"{_FILTERED} AND {_LISTED}")},
+        SELECT json_object('users', {_people(shown, listed)},
             'skip', coalesce(:skip, 0), 'limit', {PAGE_SIZE}, 'filter', coalesce(:filter, ''),
             'matchCount', CASE WHEN {_NO_FILTER} THEN (SELECT count(*) FROM people)
                 ELSE (SELECT count(*) FROM people WHERE {_FILTERED}) END)
@@ -94,15 +89,11 @@ def _search(shown: str) -> str:
     """
 
 
-_WITH_GROUPS: Final = _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")
-_FOUND, _FOUND_WITH_GROUPS = _search(""), _search(f", {_AVAILABLE}, {_MEMBER_OF}")
-
-
 def search_users(context: RequestContext) -> Json:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
     if context.body.get("includeGroups") is True:
-        return answer_with_groups(_FOUND_WITH_GROUPS, context)
-    return context.repository.json(_FOUND)
+        return answer_with_groups(_search(f", {_AVAILABLE}, {_MEMBER_OF}"), context)
+    return context.repository.json(_search(""))
 
 
 def answer_with_groups(query: str, context: RequestContext) -> Json:
@@ -118,22 +109,13 @@ def answer_with_groups(query: str, context: RequestContext) -> Json:
 
 def _every_group(repository: Repository) -> dict[Value, Json]:
     """The groups of both kinds by id, as the API's group references."""
-    groups = repository.rows("SELECT id, kind, name FROM groups")
-    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in groups}
+    return {
+        id: {"groupId": id, "groupType": kind, "name": name}
+        for id, kind, name in repository.rows("SELECT id, kind, name FROM groups")
+    }
 
 
 FIRST_LANGUAGE: Final = "en"
-_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
-_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
-_CREATE: Final = f"""
-    INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications)
-    VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, :language,
-        '{encode_applications(LEARNER)}')
-"""
-# Rows that belong to one person only are deleted with the account.
-_OF_A_PERSON: Final = (
-    *("answers", "members", "managers", "links", "orders", "certificates", "generations", "participations"),
-)
 
 
 def create(context: RequestContext) -> Entry:
@@ -143,14 +125,22 @@ def create(context: RequestContext) -> Entry:
         return {"userId": known, "newUser": False}
     id, language = context.repository.new_id("u"), cast(str, context.body.get("language", FIRST_LANGUAGE))
     context.values.update(id=id, language=language)
-    context.repository.execute(_CREATE)
+    context.repository.execute("""
+        INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications)
+        VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, :language,
+            '["learn"]')
+    """)
     return {"userId": id, "newUser": True}
 
 
 def is_archiving_due(repository: Repository) -> bool:
     """Whether a custom archive date is due."""
-    due = "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)"
-    return bool(repository.number(due, repository.now()))
+    return bool(
+        repository.number(
+            "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)",
+            repository.now(),
+        )
+    )
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -176,32 +166,23 @@ def find_by_email(repository: Repository, email: str) -> list[str]:
 
 def validate_email(email: str) -> str:
     """Return the e-mail. Raises Refusal (400) if its format is invalid."""
-    if not _EMAIL.fullmatch(email):
+    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", email):
         raise bad_request(f"{email!r} is not an e-mail")
     return email
 
 
 def validate_language(language: str) -> str:
     """Return the language. Raises Refusal (400) if it is not a lowercase code."""
-    if not _LANGUAGE.fullmatch(language):
+    if not re.fullmatch("[a-z]{2,3}(-[a-z]{2,4})?", language):
         raise bad_request(f"{language!r} is not a lowercase language code")
     return language
 
 
-_TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
-    SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')), json_object({_TIMES}))
+    SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')),
+        json_object('createdAt', {json_time("o.created_at")}, 'updatedAt', {json_time("o.updated_at")}))
     FROM people p LEFT JOIN orders o ON o.person = p.id WHERE p.id = :userId
 """
-_STORE_ORDER: Final = Sql(
-    changes=[
-        "INSERT INTO orders VALUES (:userId, :details, :now, :now) "
-        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at"
-    ],
-    answer=_SHOW_ORDER,
-)
-"""Store order details, with the time of the first and of the last change, and answer them."""
-_SWITCH: Final = "disablePayment"
 
 
 def store_order_details(context: RequestContext, *, replaces: bool) -> Json:
@@ -211,9 +192,13 @@ def store_order_details(context: RequestContext, *, replaces: bool) -> Json:
     """
     found = context.repository.column("SELECT details FROM orders WHERE person = :userId")
     stored = cast(Entry, json.loads(found[0])) if found else {}
-    kept = {name: value for name, value in stored.items() if name == _SWITCH or not replaces}
+    kept = {name: value for name, value in stored.items() if name == "disablePayment" or not replaces}
     context.values["details"] = json.dumps({**kept, **context.body})
-    return _STORE_ORDER(context)
+    context.repository.execute(
+        "INSERT INTO orders VALUES (:userId, :details, :now, :now) "
+        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at"
+    )
+    return context.repository.json(_SHOW_ORDER)
 
 
 def _update(change: str) -> Sql:
@@ -222,14 +207,21 @@ def _update(change: str) -> Sql:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
-    "users.extended-info": partial(answer_with_groups, _WITH_GROUPS),
-    "users.get": partial(answer_with_groups, _GET),
+    "users.extended-info": partial(answer_with_groups, _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")),
+    "users.get": partial(answer_with_groups, f"SELECT {json_known(_WHOLE)} FROM people WHERE id = :userId"),
     "users.search": search_users,
     "users.create": create,
+    # With an account go the rows that belong to this person only.
     "users.delete": Sql(
         changes=[
             "DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = :userId)",
-            *(f"DELETE FROM {table} WHERE person = :userId" for table in _OF_A_PERSON),
+            *(
+                f"DELETE FROM {table} WHERE person = :userId"
+                for table in (
+                    *("answers", "members", "managers", "links", "orders", "certificates", "generations"),
+                    "participations",
+                )
+            ),
             "DELETE FROM targets WHERE audience = :userId AND kind = 'USER'",
             "DELETE FROM people WHERE id = :userId",
         ]
