@@ -7,7 +7,7 @@ renaming and of adding people, and how many ids a call may carry.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Final, cast
@@ -31,7 +31,6 @@ IN_USE: Final = "custom-fields.in-use"
 FIELD_KEYS: Final = (CLEAR_DESCRIPTION, IN_USE)
 _TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
 _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
-_FORBIDDEN: Final = 403
 
 
 class FieldLessons:
@@ -45,12 +44,12 @@ class FieldLessons:
     def probe_keys(self) -> None:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
-            self._client.try_candidates(CLEAR_DESCRIPTION, self._clears)
+            self._client.try_candidates(
+                CLEAR_DESCRIPTION,
+                lambda value: self._put({"description": _CLEARING[value]}).accepted and not self._live().description,
+            )
         self._client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
         self._in_use()
-
-    def _clears(self, value: Value) -> bool:
-        return self._put({"description": _CLEARING[value]}).accepted and not self._live().description
 
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
@@ -65,13 +64,20 @@ class FieldLessons:
             sent, forbidden = self._put({"choices": [{"choiceId": second, "name": "B"}]}), "removed-choice"
         if sent.accepted:
             # Removing the choice may have removed it from the condition, so that names the other one from here on.
-            conditions = {"conditions": [self._condition(second)]}
-            self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
+            self._client.send(
+                "smart-groups.replace-conditions",
+                path={"smartGroupId": group},
+                fields={"conditions": [self._condition(second)]},
+            )
             sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
         self._client.conclude(
             IN_USE,
             (sent.accepted, "never", "nothing was refused while a smart group named the field"),
-            (sent.status == _FORBIDDEN, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+            (
+                sent.status == 403,
+                forbidden,
+                f"refused while a smart group named the field: {sent.reason}",
+            ),
             (True, None, f"the field was refused for another reason: {sent.reason}"),
         )
 
@@ -125,18 +131,13 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
 class ManagerCandidate(Struct, frozen=True):
     """A person who can be made manager for a try.
 
-    rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
-    for a person whose rights may not be touched.
+    is_able: whether they have a right that some services require of managers; None if it is not known. is_scratch:
+    whether it is an account of the probe, which may be given the manager right.
     """
 
     id: str
-    rights: Mapping[str, bool] | None
-    grant: Callable[[], object] | None = None
-
-    @property
-    def is_able(self) -> bool | None:
-        """Whether the person has a right that some services require of managers; None if it is not known."""
-        return None if self.rights is None else any(self.rights.values())
+    is_able: bool | None
+    is_scratch: bool = False
 
 
 def probe_member_keys(
@@ -175,8 +176,8 @@ def _learn_mode(
     kept = [_keeps(client, MEMBERS, group, people[:2])]
     managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if kept[0] else []
     for one in managers:
-        if one.grant is not None:
-            one.grant()
+        if one.is_scratch:
+            _endow(client, one.id, "true")
     able = [one.id for one in managers]
     kept.append(_keeps(client, MANAGERS, group, able))
     if all(kept):
@@ -215,16 +216,19 @@ def _learn_managers(
     value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
     is_refused = lacking is not None and value is None
     if value is None:
-        if able is None and lacking is not None and lacking.grant is not None:
-            lacking.grant()
+        if able is None and lacking is not None and lacking.is_scratch:
+            _endow(client, lacking.id, "true")
             able = lacking
         value = None if able is None else _working_name(client, scratch, MANAGERS, group, able.id)
     why = client.failure_reason(MANAGERS)
-    lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
     client.conclude(
         MANAGERS,
         (value is not None, value, SEEN),
-        (able is None, None, why + lacks),
+        (
+            able is None,
+            None,
+            f"{why}; the person tried lacks the manager right, which some services require: name somebody who has it",
+        ),
         (True, None, why),
     )
     is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
@@ -246,13 +250,13 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     """
     required(client.is_determined(MANAGERS), "nobody could be made manager")
     person = required(
-        next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None),
+        next((one.id for one in candidates if one.is_scratch or _is_free(client, one)), None),
         "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
     )
-    client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
+    _endow(client, person, "true")
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
     was_manager = is_added and bool(_person(client, person).get("manager"))
-    client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
+    _endow(client, person, "false")
     is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
     _take_out(client, MANAGERS, group, person)
     client.conclude(
@@ -263,9 +267,15 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     )
 
 
+def _endow(client: TrialClient, person: str, endow: str) -> None:
+    """Give the manager right, or take it."""
+    client.send("user-access.make-manager", path={"userId": person, "endow": endow})
+
+
 def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
-    person = _person(client, candidate.id)
-    return not any(person.get(key) for key in ("managerOfGroups", "customArchiveDate", "archivedAt"))
+    """Whether somebody has no rights, manages no group and has no archive date."""
+    person = _person(client, candidate.id) if candidate.is_able is False else None
+    return person is not None and not any(map(person.get, ("managerOfGroups", "customArchiveDate", "archivedAt")))
 
 
 def _person(client: TrialClient, id: str) -> dict[str, Json]:
@@ -308,7 +318,8 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     different = [person, *(f"lmsconf-probe-{position}" for position in range(1, most))]
     too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
     if too_many is not None and takes(people[:1]):
-        client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
+        why = f"a call with the ids of {too_many} people was refused"
+        client.conclude(BATCH, (True, too_many - 1, why))
         return
 
     def limit(ids: Sequence[str]) -> int:
@@ -322,13 +333,16 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     alike = limit(same)
     counts_once = alike == most and takes(same[:_MANY])
     apart = limit(different) if counts_once else most
-    unlike = f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
     client.conclude(
         BATCH,
         (not alike, None, "a call that names the one person twice is refused, and no other person may be changed"),
         (alike < most, alike, f"a call with {alike + 1} ids, all of the same person, was refused"),
         (not counts_once, most, f"a call with {most} ids, all of the same person, was accepted"),
-        (not apart, None, unlike),
+        (
+            not apart,
+            None,
+            f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids",
+        ),
         (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
         (True, most, f"a call with {most} different ids was accepted"),
     )

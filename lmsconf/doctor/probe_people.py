@@ -49,7 +49,6 @@ ACCOUNT_KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
 _NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
 _LANGUAGES: Final = ("en", "sv")
 """Two, because a new account may have one of them by default."""
-_UNKNOWN_NAME: Final = "lmsconfProbeOfUnknownNames"
 
 
 class AccountLessons:
@@ -69,8 +68,13 @@ class AccountLessons:
         required(self._is_deletable(), reason_of_leftover(USERS))
         for key in _NAMES:
             self._client.try_candidates(key, partial(self._shows_name, key))
-        self._client.try_candidates(LANGUAGE, self._shows_language)
-        self._learn_welcome()
+        self._client.try_candidates(
+            LANGUAGE, lambda value: all(self._creates({"language": one}, {LANGUAGE: value}) for one in _LANGUAGES)
+        )
+        # It has no visible effect, so only a service that rejects unknown names reveals it.
+        is_strict = not self._takes_welcome("lmsconfProbeOfUnknownNames")
+        required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
+        self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _is_deletable(self) -> bool:
         """Whether the account can be deleted: otherwise no other is created."""
@@ -89,43 +93,31 @@ class AccountLessons:
         pairs = [{FIRST: one, LAST: other} for one, other in zip(first, last, strict=False)]
         for names in (None, *pairs):
             self._names = names
-            if self._create({}, {EMAIL: value}) is not None:
+            if self._creates({}, {EMAIL: value}):
                 return True
         return False
 
     def _shows_name(self, key: str, value: Value) -> bool:
         """Return whether a name is shown as sent."""
-        return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
-
-    def _shows_language(self, value: Value) -> bool:
-        return all(self._create({"language": one}, {LANGUAGE: value}) is not None for one in _LANGUAGES)
-
-    def _learn_welcome(self) -> None:
-        """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
-        is_strict = not self._takes_welcome(_UNKNOWN_NAME)
-        required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
-        self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
+        return self._creates({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value})
 
     def _takes_welcome(self, value: Value) -> bool:
-        return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
+        return self._creates({"sendWelcomeEmail": False}, {WELCOME: value})
 
-    def _create(self, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
-        """Create an account; return it if it exists and shows everything that was sent."""
-        address = self._scratch.unique_email(f"user-{next(self._number)}")
+    def _creates(self, fields: Mapping[str, Json], trying: Trying) -> bool:
+        """Whether an account is created that shows everything that was sent."""
         required = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
         words = {
             **{key: name for key, name in (self._names or {}).items() if not self._client.is_determined(key)},
             **trying,
         }
-        sent = self._client.send("users.create", fields={"email": address, **required, **fields}, trying=words)
-        row = self._scratch.find_account(address, sent)
+        row = self._scratch.create_account(f"user-{next(self._number)}", {**required, **fields}, words)
         if row is None:
-            return None
-        id = str(row["userId"])
-        self.accounts.append(id)
-        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": id}))}
-        compared = (name for name in fields if name != "sendWelcomeEmail")
-        return shown if all(shown.get(name) == fields[name] for name in compared) else None
+            return False
+        self.accounts.append(str(row["userId"]))
+        read = self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+        shown = {**row, **cast("dict[str, Json]", read)}
+        return all(shown.get(name) == fields[name] for name in fields if name != "sendWelcomeEmail")
 
 
 _TYPES: Final = ("TEXT", "CHOICE", "MULTI_SELECT")
@@ -173,12 +165,7 @@ class PersonLessons:
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
-        self._client.send(
-            "users.set-custom-archived-date",
-            path={"userId": self._person.id},
-            fields={"date": moment},
-            trying={DATE: value},
-        )
+        self._person.send_date(self._client, moment, {DATE: value})
         return self._person.retake(self._client).date == moment
 
     def probe_metadata_mode(self) -> None:
@@ -189,9 +176,10 @@ class PersonLessons:
         )
         if not held:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
-            self._send_metadata(held)
+            self._person.send_metadata(self._client, held)
         first = min(held)
-        sent = self._send_metadata({key: value for key, value in held.items() if key != first})
+        rest = {key: value for key, value in held.items() if key != first}
+        sent = self._person.send_metadata(self._client, rest)
         after = self._person.retake(self._client).metadata
         self._person.restore_metadata(self._client)
         self._client.conclude(
@@ -199,11 +187,6 @@ class PersonLessons:
             (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),
             (first in after, "merge", "what was omitted was kept"),
             (True, "replace", "what was omitted was removed"),
-        )
-
-    def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
-        return self._client.send(
-            "users.update-metadata", path={"userId": self._person.id}, fields={"metadata": metadata}
         )
 
     def probe_answers(self) -> None:
@@ -265,7 +248,7 @@ class PersonLessons:
         found = next((trying for trying in tries if self._answers(field, trying)), None)
         self._client.along = required(found, self._client.failure_reason(WRAPPER))
         for key in (WRAPPER, VALUES[field.type]):
-            self._client.record_value(key, self._client.along[key], SEEN)
+            self._client.conclude(key, (True, self._client.along[key], SEEN))
 
     def _learn_type(self, type: str) -> None:
         """Probe how an answer to a field of that type is written and cleared."""
@@ -315,9 +298,8 @@ class PersonLessons:
             return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         required(self._answers(field), "the scratch field did not take another answer")
-        value = self._client.first_working_value(key, works)
-        stays, why = value is None and self._answer_to(field), self._client.failure_reason(key)
-        self._client.conclude(key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, SEEN))
+        if not self._client.try_candidates(key, works) and self._answer_to(field):
+            self._client.conclude(key, (True, NEVER_CLEARED, self._client.failure_reason(key)))
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
