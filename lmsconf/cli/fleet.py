@@ -202,7 +202,6 @@ def apply(
     from lmsconf.fleet.waves import (
         applied_before,
         apply_waves,
-        describe_waves,
         make_waves,
         read_applied,
         refuse_fleet_guards,
@@ -228,7 +227,8 @@ def apply(
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
     if not auto_approve:
         write_stderr(fleet_headline(FleetReport(index=planned)))
-        write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
+        sizes = (f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})" for wave in waves)
+        write_stderr(f"Waves: {', then '.join(sizes)}.")
         if before := applied_before(planned, applied):
             write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
         require_consent("Apply these plans?")

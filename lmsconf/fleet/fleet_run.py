@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -188,7 +189,9 @@ def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, Fle
             entries[entry.workspace] = entry
             tell(entry)
     except KeyboardInterrupt as cut:
-        entries |= {entry.workspace: entry for entry in _results_after(cut, results)}
+        with suppress(KeyboardInterrupt):  # the engine, which may not know of it yet, raises it at its end
+            for entry in chain([results.throw(cut)], results):
+                entries[entry.workspace] = entry
         problem = Problem(
             code="interrupted",
             message="the run was interrupted before this workspace had a result",
@@ -203,15 +206,9 @@ def fleet_index(
     entries: Mapping[str, FleetEntry], action: FleetAction, created_at: str, shard: FleetShard | None = None
 ) -> FleetIndex:
     """Return the index of results, by workspace."""
-    ordered = tuple(entries[name] for name in sorted(entries))
-    return FleetIndex(action=action, created_at=created_at, entries=ordered, shard=shard)
-
-
-def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> Iterator[FleetEntry]:
-    """Yield the results of the tasks that end after an interruption, if the engine does not know of it yet."""
-    with suppress(KeyboardInterrupt):
-        yield results.throw(cut)
-        yield from results
+    return FleetIndex(
+        action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)), shard=shard
+    )
 
 
 def make_folder(folder: Path) -> None:
@@ -289,8 +286,7 @@ class LabelSelector(Struct, frozen=True):
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
         """Whether a workspace with these labels is selected."""
-        known = {WORKSPACE: workspace, **labels}
-        return all(requirement.fits(known) for requirement in self.requirements)
+        return all(requirement.fits({WORKSPACE: workspace, **labels}) for requirement in self.requirements)
 
 
 def parse_selector(text: str, option: str) -> LabelSelector:

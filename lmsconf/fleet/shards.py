@@ -28,7 +28,6 @@ from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
-_NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _MOST: Final = {"github": 256, "gitlab": 200}
 """The most jobs that an engine makes of one matrix."""
 _LEAST_RATE: Final = 0.1
@@ -44,7 +43,7 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     most = _MOST.get(format, shards)
     refuse_if(
         (
-            format in _NEEDS_IMAGE and image is None,
+            format in ("argo", "kubernetes") and image is None,
             f"--format {format} needs --image",
             "Name it by its digest: registry/lmsconf@sha256:…",
         ),
@@ -74,7 +73,6 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     return json.dumps(document, indent=None if format == "github" else 2) + "\n"
 
 
-_SOME: Final = 10
 _ONE_RUN: Final = "Name each shard once, all of one run."
 
 
@@ -94,7 +92,15 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     )
     _refuse_missing_shards(indexes.items())
     entries = _entries(indexes.items())
-    _refuse_other_workspaces(indexes.values(), entries)
+    digest = selection_digest(entries)
+    refuse_if(
+        (
+            any(index.shard is not None and index.shard.selection != digest for index in indexes.values()),
+            "the shards are parts of different selections of workspaces",
+            "Run all jobs again, from one commit and with one --select.",
+        ),
+        error=LmsconfError,
+    )
     files = [(folder / entry.file, out / entry.file) for entry, folder in entries.values() if entry.file is not None]
     for file, _ in files:
         if file.is_symlink() or not file.is_file():
@@ -135,7 +141,7 @@ def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
             raise LmsconfError(f"shard {other.shard} is in two folders: {known} and {folder}", hint=_ONE_RUN)
     if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
         raise LmsconfError(
-            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, _SOME)}",
+            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, 10)}",
             hint="Run their jobs again, and collect the folders of all shards.",
         )
 
@@ -149,20 +155,8 @@ def _in_words(shard: FleetShard | None) -> str:
     return "all workspaces" if shard is None else f"shard {shard}"
 
 
-def _refuse_other_workspaces(indexes: Iterable[FleetIndex], names: Iterable[str]) -> None:
-    """Raise LmsconfError if shards do not have, together, the workspaces that each of them was selected from."""
-    digest = selection_digest(names)
-    if any(index.shard is not None and index.shard.selection != digest for index in indexes):
-        raise LmsconfError(
-            "the shards are parts of different selections of workspaces",
-            hint="Run all jobs again, from one commit and with one --select.",
-        )
-
-
 _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
 """Keys of a change that differ between workspaces although the same thing changes."""
-_ALIKE: Final = 3
-"""The fewest changes that are shown together because they are equal but for their names."""
 
 
 def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetReport:
@@ -194,7 +188,8 @@ def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[Shar
             together[tuple(names)].append(change)
     shared: list[SharedChanges] = []
     for pairs in alike.values():
-        if len(pairs) >= _ALIKE and len({workspace for workspace, _ in pairs}) == len(pairs):
+        # So many are shown together although their names differ.
+        if len(pairs) >= 3 and len({workspace for workspace, _ in pairs}) == len(pairs):
             shared.append(
                 SharedChanges(
                     changes=tuple(change for _, change in pairs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,6 @@ from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import is_writable
 
 APPLIED: Final = "apply.json"
-_NAMES: Final = 3
-
-_NO_PLAN: Final = Problem(
-    code="fleet/no-plan",
-    message="there is no plan to apply, because planning failed",
-    hint="Correct what follows, then plan again.",
-)
 
 
 class Wave(Struct, frozen=True):
@@ -51,14 +44,9 @@ def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wa
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
-
-    def first_fitting(entry: FleetEntry) -> int:
-        fitting = (place for place, one in enumerate(selectors) if one.fits(entry.workspace, entry.labels))
-        return next(fitting, len(selectors))
-
-    chosen = grouped(index.entries, first_fitting)
-    texts = [*(selector.text for selector in selectors), EVERY]
-    return [Wave(text, tuple(chosen[place])) for place, text in enumerate(texts) if place in chosen]
+    every = dict.fromkeys([*selectors, LabelSelector(EVERY, ())])
+    chosen = grouped(index.entries, lambda entry: next(one for one in every if one.fits(entry.workspace, entry.labels)))
+    return [Wave(one.text, tuple(chosen[one])) for one in every if one in chosen]
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
@@ -103,7 +91,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
             continue
         if total is None or total > limit:
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
-            missing = f"the total is not known without the number of {name_list(unknown, _NAMES)}"
+            missing = f"the total is not known without the number of {name_list(unknown, 3)}"
             counted = missing if total is None else counted_words(name, total)
             problems.append(
                 Problem(
@@ -135,13 +123,12 @@ def apply_waves(
     how many of its plans are to be applied.
     """
     earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
-    done = {name: entry for name, entry in earlier.items() if not entry.failed}
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
     for wave in waves:
         tasks: list[FleetTask] = []
         for entry in wave.entries:
-            known = _result_without_task(entry, done.get(entry.workspace), stopped)
+            known = _result_without_task(entry, earlier.get(entry.workspace), stopped)
             if known is None:
                 tasks.append(make_task(entry))
             else:
@@ -152,29 +139,32 @@ def apply_waves(
             with listen(f"Wave {wave.selector}", len(tasks)) as tell:
                 run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
-            write_index(folder, _index(earlier | results, created_at), key, APPLIED)
+            write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
         stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
-    write_index(folder, _index(earlier | results, created_at), key, APPLIED)
-    return _index(results, created_at)
-
-
-def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
+    write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
     return fleet_index(results, FleetAction.APPLY, created_at)
 
 
 def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:
     """Return the result of a workspace in which nothing is to be done now; None for a plan to apply.
 
-    before: its success in an earlier run. stopped: why the waves have stopped.
+    before: its result in an earlier run. stopped: why the waves have stopped.
     """
-    if before is not None and before.digest == planned.digest:
+    nothing_done = {"calls": 0, "done": 0}
+    if before is not None and not before.failed and before.digest == planned.digest:
         return before
     if stopped is not None:
-        return _not_attempted(planned, stopped)
+        problem = Problem(code=STOPPED, message=f"not applied: {stopped}", hint="Apply again once that is corrected.")
+        return replace(planned, exit=ExitCode.PARTIAL, summary=nothing_done, problems=(problem,), file=None)
     if planned.failed:
         code = ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit  # this run was not
-        return replace(planned, exit=code, problems=(_NO_PLAN, *planned.problems), file=None)
-    return None if planned.changes else replace(planned, exit=ExitCode.OK, summary={"calls": 0, "done": 0}, file=None)
+        no_plan = Problem(
+            code="fleet/no-plan",
+            message="there is no plan to apply, because planning failed",
+            hint="Correct what follows, then plan again.",
+        )
+        return replace(planned, exit=code, problems=(no_plan, *planned.problems), file=None)
+    return None if planned.changes else replace(planned, exit=ExitCode.OK, summary=nothing_done, file=None)
 
 
 def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
@@ -185,15 +175,3 @@ def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -
     if failures <= max_failures:
         return None
     return f"{count_noun(failures, 'workspace')} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
-
-
-def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
-    summary = {"calls": 0, "done": 0}
-    return replace(entry, exit=ExitCode.PARTIAL, summary=summary, problems=(problem,), file=None)
-
-
-def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:
-    """Yield each wave in words: `ring=canary (3 workspaces)`."""
-    for wave in waves:
-        yield f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})"
