@@ -37,30 +37,17 @@ FILES: Final = {"journal": "journal.jsonl", "plan": "plan.json", "report": "repo
 """What there are copies of → the name of the copy in the folder of its run."""
 
 
-class RunCopies(Struct, frozen=True, kw_only=True):
-    """The copies of the files of a run, masked or whole. plan, report: None if they are not kept."""
-
-    run: str
-    journal: bytes
-    plan: str | None
-    report: str | None
-
-    def files(self) -> dict[str, bytes]:
-        """Return the content of each file by its path in the folder."""
-        texts = {"plan": self.plan, "report": self.report}
-        kept = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
-        held = {"journal": self.journal, **kept}
-        return {copy_path(self.run, name): content for name, content in held.items()}
-
-
 def copy_path(run: str, name: str) -> str:
     """Return the path of a copy below the folder of evidence. name: a key of FILES."""
     return f"{FOLDER}/{run}/{FILES[name]}"
 
 
-def run_entry(copies: RunCopies) -> dict[str, Json]:
-    """Return what the copies show of a run. Raises ValueError or LmsconfError for copies that lmsconf did not write."""
-    run = parse_journal(copies.run, copies.journal)
+def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
+    """Return what the copies of a run's files show: of its journal, and of plan and report where they are kept.
+
+    copies: by the keys of FILES, masked or whole. Raises ValueError or LmsconfError for what lmsconf did not write.
+    """
+    run = parse_journal(name, copies["journal"])
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")
     header, ending = run.opening, run.ending
@@ -83,16 +70,16 @@ def run_entry(copies: RunCopies) -> dict[str, Json]:
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
-        **_plan(copies.plan),
-        **_report(copies.report),
+        **_plan(copies.get("plan")),
+        **_report(copies.get("report")),
     }
 
 
-def _plan(text: str | None) -> dict[str, Json]:
+def _plan(content: bytes | None) -> dict[str, Json]:
     """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
-    if text is None:
+    if content is None:
         return {"manifests": None, "changes": None, "effects": None, "consents": []}
-    plan = parse_document(text)
+    plan = parse_document(content.decode("utf-8"))
     return {
         "manifests": value_at(plan, str, "manifests", "digest"),
         "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
@@ -108,11 +95,11 @@ def _plan(text: str | None) -> dict[str, Json]:
     }
 
 
-def _report(text: str | None) -> dict[str, Json]:
+def _report(content: bytes | None) -> dict[str, Json]:
     """Return how a report ends, and the number of its problems."""
-    if text is None:
+    if content is None:
         return {"problems": None, "left": None}
-    report = parse_document(text)
+    report = parse_document(content.decode("utf-8"))
     return {
         "problems": len(value_at(report, list[Json], "problems")),
         "left": len(value_at(report, list[Json], "residue")),
@@ -245,7 +232,6 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """Load an Ed25519 public key in PEM. Raises SigningError."""
-    require_package()
     return parse_public_key(_content(path, private=False), str(path))
 
 
@@ -305,8 +291,6 @@ def _content(path: Path, *, private: bool) -> bytes:
 STATEMENT: Final = "evidence.intoto.json"
 ENVELOPE: Final = "evidence.dsse.json"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
-PREDICATE_TYPE: Final = "https://lmsconf.example/evidence/v1"
-_TYPE: Final = "https://in-toto.io/Statement/v1"
 _SUMMARY: Final = (
     "run",
     "workspace",
@@ -332,19 +316,21 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
     about: dict[str, Json] = {key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")}
     about["signer"] = None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem}
     about["runs"] = [{key: run[key] for key in _SUMMARY} for run in runs]
-    return render_json({"_type": _TYPE, "subject": subject, "predicateType": PREDICATE_TYPE, "predicate": about})
-
-
-def envelope_text(statement: bytes, key: SigningKey) -> str:
-    """Return the DSSE envelope of the statement with its signature."""
-    return _envelope(statement, public_key_of(key).keyid, key.sign(pre_authentication_encoding(statement)))
+    return render_json(
+        {
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": subject,
+            "predicateType": "https://lmsconf.example/evidence/v1",
+            "predicate": about,
+        }
+    )
 
 
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
     """Return the signature in an envelope of the statement. Raises ValueError for any other text."""
     (signature,) = value_at(json.loads(envelope), list[dict[str, Json]], "signatures")
     signed = b64decode(value_at(signature, str, "sig"), validate=True)
-    if _envelope(statement, keyid, signed) != envelope:
+    if envelope_text(statement, keyid, signed) != envelope:
         raise ValueError("it does not hold the statement beside it, or not as lmsconf writes it")
     return signed
 
@@ -355,7 +341,8 @@ def pre_authentication_encoding(payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
-def _envelope(statement: bytes, keyid: str, signature: bytes) -> str:
+def envelope_text(statement: bytes, keyid: str, signature: bytes) -> str:
+    """Return the DSSE envelope of the statement with its signature."""
     signatures: list[Json] = [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}]
     payload = b64encode(statement).decode("ascii")
     return render_json({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": signatures})

@@ -16,7 +16,6 @@ from lmsconf.audit.statement import (
     FILES,
     STATEMENT,
     PublicKey,
-    RunCopies,
     chain_findings,
     copy_path,
     evidence_html,
@@ -221,10 +220,9 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
 
 def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: Mapping[str, bytes]) -> None:
     try:
-        texts = {name: content.decode("utf-8") for name, content in held.items() if name != "journal"}
-        copies = RunCopies(run=run, journal=held["journal"], plan=texts.get("plan"), report=texts.get("report"))
-        shown = {**run_entry(copies), "originals": entry["originals"]}
-        digests = {str(parse_document(text).get("digest")) for text in texts.values()}
+        shown = {**run_entry(run, held), "originals": entry["originals"]}
+        documents = (content.decode("utf-8") for name, content in held.items() if name != "journal")
+        digests = {str(parse_document(text).get("digest")) for text in documents}
     except (LmsconfError, ValueError, RecursionError) as error:
         folder.found("evidence/changed", f"the copies of {run} cannot be read: {error}")
         return
