@@ -175,7 +175,6 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
     )
 
 
-_LARGEST: Final = 64 << 10
 _MAKE: Final = "Make one with: openssl genpkey -algorithm ed25519 -out key.pem && chmod 600 key.pem"
 
 
@@ -283,7 +282,7 @@ def _content(path: Path, *, private: bool) -> bytes:
         with open_nonblocking(path) as file:
             if private and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
-            return file.read(_LARGEST)
+            return file.read(64 << 10)
     except OSError as error:
         raise SigningError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
