@@ -21,14 +21,13 @@ from lmsconf.audit.statement import (
     ENVELOPE,
     FILES,
     STATEMENT,
+    PublicKey,
     SigningKey,
     copy_path,
     entry_order,
-    envelope_text,
     evidence_html,
-    pre_authentication_encoding,
-    public_key_of,
     run_entry,
+    signed_envelope,
     statement_text,
 )
 from lmsconf.documents import plan_file, reports
@@ -61,8 +60,8 @@ def write_evidence(
 ) -> dict[str, Json]:
     """Write the evidence of these runs; return the document `evidence.json`.
 
-    mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name. Raises
-    LmsconfError if the folder is not empty, or cannot be written, or a run cannot be read.
+    mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name.
+    Raises LmsconfError.
     """
     _refuse_filled(folder)
     with _replaced(folder) as place:
@@ -83,12 +82,11 @@ def write_evidence(
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        signer = None if key is None else public_key_of(key)
+        signer = None if key is None else PublicKey.of(key.public_key())
         statement = statement_text(evidence, digests, signer).encode("utf-8")
         _write(place, STATEMENT, statement)
         if key is not None:
-            signature = key.sign(pre_authentication_encoding(statement))
-            _write(place, ENVELOPE, envelope_text(statement, public_key_of(key).keyid, signature).encode("utf-8"))
+            _write(place, ENVELOPE, signed_envelope(statement, key).encode("utf-8"))
     return evidence
 
 
@@ -243,18 +241,21 @@ class CopyMask:
         return value
 
     def _change(self, change: Change) -> Change:
-        about = None if change.about is None else cast("dict[str, Json]", self._text_of(dict(change.about)))
         return replace(
             change,
-            about=about,
+            about=None if change.about is None else self._text_of(dict(change.about)),
             source=None,
             reason=change.reason and self._scrub(change.reason),
             problems=tuple(map(self._problem, change.problems)),
         )
 
     def _problem(self, problem: Problem) -> Problem:
-        hint = problem.hint and self._scrub(problem.hint)
-        return replace(problem, message=self._scrub(problem.message), hint=hint, source=None)
+        return replace(
+            problem,
+            message=self._scrub(problem.message),
+            hint=problem.hint and self._scrub(problem.hint),
+            source=None,
+        )
 
     def _scrub(self, text: str) -> str:
         return text if self._known is None else self._known.sub(HIDDEN, text)

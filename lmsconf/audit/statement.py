@@ -190,6 +190,14 @@ class PublicKey(Struct, frozen=True):
     keyid: str
     pem: str
 
+    @classmethod
+    def of(cls, key: Ed25519PublicKey) -> PublicKey:
+        """Return a key as it is written down."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        der, pem = (key.public_bytes(form, PublicFormat.SubjectPublicKeyInfo) for form in (Encoding.DER, Encoding.PEM))
+        return cls(sha256_of_bytes(der), pem.decode())
+
     def verifies(self, signature: bytes, message: bytes) -> bool:
         """Whether the holder of the private key signed the message."""
         from cryptography.exceptions import InvalidSignature
@@ -203,11 +211,6 @@ class PublicKey(Struct, frozen=True):
 
 SigningKey: TypeAlias = "Ed25519PrivateKey"
 """The key that signs."""
-
-
-def public_key_of(key: SigningKey) -> PublicKey:
-    """Return the key that verifies what another one signs."""
-    return _public(key.public_key())
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -240,7 +243,7 @@ def parse_public_key(content: bytes, name: str) -> PublicKey:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return _public(_loaded(content))
+        return PublicKey.of(_loaded(content))
     except (ValueError, UnsupportedAlgorithm) as error:
         raise SigningError(
             f"{name} is not an Ed25519 public key in PEM",
@@ -257,13 +260,6 @@ def _loaded(content: bytes) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is not an Ed25519 key")
     return key
-
-
-def _public(key: Ed25519PublicKey) -> PublicKey:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return PublicKey(sha256_of_bytes(der), key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
 
 
 def require_package() -> None:
@@ -325,11 +321,17 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
     )
 
 
+def signed_envelope(statement: bytes, key: SigningKey) -> str:
+    """Return the DSSE envelope of the statement with the signature of a key."""
+    keyid = PublicKey.of(key.public_key()).keyid
+    return _envelope(statement, keyid, key.sign(pre_authentication_encoding(statement)))
+
+
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
     """Return the signature in an envelope of the statement. Raises ValueError for any other text."""
     (signature,) = value_at(json.loads(envelope), list[dict[str, Json]], "signatures")
     signed = b64decode(value_at(signature, str, "sig"), validate=True)
-    if envelope_text(statement, keyid, signed) != envelope:
+    if _envelope(statement, keyid, signed) != envelope:
         raise ValueError("it does not hold the statement beside it, or not as lmsconf writes it")
     return signed
 
@@ -340,8 +342,7 @@ def pre_authentication_encoding(payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
-def envelope_text(statement: bytes, keyid: str, signature: bytes) -> str:
-    """Return the DSSE envelope of the statement with its signature."""
+def _envelope(statement: bytes, keyid: str, signature: bytes) -> str:
     signatures: list[Json] = [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}]
     payload = b64encode(statement).decode("ascii")
     return render_json({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": signatures})

@@ -200,7 +200,6 @@ def apply(
     from lmsconf.cli.output import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
-        applied_before,
         apply_waves,
         make_waves,
         read_applied,
@@ -229,8 +228,6 @@ def apply(
         write_stderr(fleet_headline(FleetReport(index=planned)))
         sizes = (f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})" for wave in waves)
         write_stderr(f"Waves: {', then '.join(sizes)}.")
-        if before := applied_before(planned, applied):
-            write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
         require_consent("Apply these plans?")
     index = apply_waves(
         waves,

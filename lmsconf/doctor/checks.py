@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -19,12 +19,12 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE, assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
-from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
+from lmsconf.errors import ApiError, LmsconfError, ProblemsFound, Rejected, SourceLocation
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, GROUP, listed_name
 from lmsconf.model.calls import Api, ListedRows, ListOperation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import members
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.planner.read.read_all_kinds import count_people
 from lmsconf.project.settings import Settings
@@ -266,14 +266,10 @@ def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize 
 
 def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
     """The number of rows returned, and the total that the listing reports."""
-    answer = api.get(listing.name, query={"skip": skip, "limit": size})
-    rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
-    if rows is None and skip:
-        rows = []
-    if not isinstance(rows, list):
-        raise InvalidResponse(f"{listing.name} is missing its {listing.rows}", operation=listing.name)
-    total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
-    return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None
+    answer = members(api.get(listing.name, query={"skip": skip, "limit": size}))
+    rows, total = answer.get(listing.rows), answer.get(listing.total or "")
+    number = len(rows) if isinstance(rows, list) else 0
+    return number, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
 def list_dialect_assumptions(

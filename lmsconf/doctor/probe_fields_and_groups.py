@@ -33,73 +33,63 @@ _TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
 _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 
 
-class FieldLessons:
-    """One hidden field with two choices. Raises Undetermined if there cannot be one."""
-
-    def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
-        self._client, self._scratch = client, scratch
-        scratch.count_free_fields()
-        self._field = scratch.create_field("CHOICE", description=_TEXT)
-
-    def probe_keys(self) -> None:
-        """Probe the description first: a field in use may not be changeable."""
-        if self._live().description:
-            self._client.try_candidates(
-                CLEAR_DESCRIPTION,
-                lambda value: self._put({"description": _CLEARING[value]}).accepted and not self._live().description,
-            )
-        self._client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
-        self._in_use()
-
-    def _in_use(self) -> None:
-        """Probe which changes are refused while a condition names the field, from the least to the greatest."""
-        required(self._put({}).accepted, "replacing the scratch field is refused although no smart group names it")
-        required(SMART_GROUPS not in self._scratch.left, reason_of_leftover(SMART_GROUPS))
-        choices = [str(choice.id) for choice in self._field.choices]
-        required(len(choices) == 2, "the scratch field did not get its two choices")
-        first, second = choices
-        group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
-        sent, forbidden = self._put({}), "condition"
-        if sent.accepted:
-            sent, forbidden = self._put({"choices": [{"choiceId": second, "name": "B"}]}), "removed-choice"
-        if sent.accepted:
-            # Removing the choice may have removed it from the condition, so that names the other one from here on.
-            self._client.send(
-                "smart-groups.replace-conditions",
-                path={"smartGroupId": group},
-                fields={"conditions": [self._condition(second)]},
-            )
-            sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
-        self._client.conclude(
-            IN_USE,
-            (sent.accepted, "never", "nothing was refused while a smart group named the field"),
-            (
-                sent.status == 403,
-                forbidden,
-                f"refused while a smart group named the field: {sent.reason}",
-            ),
-            (True, None, f"the field was refused for another reason: {sent.reason}"),
+def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
+    """Probe on one hidden field with two choices. Raises Undetermined if there cannot be one."""
+    scratch.count_free_fields()
+    field = scratch.create_field("CHOICE", description=_TEXT)
+    put, live = partial(_put, client, scratch, field), partial(_live, scratch, field)
+    # The description first: a field in use may not be changeable.
+    if live().description:
+        client.try_candidates(
+            CLEAR_DESCRIPTION,
+            lambda value: put({"description": _CLEARING[value]}).accepted and not live().description,
         )
+    client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
+    required(put({}).accepted, "replacing the scratch field is refused although no smart group names it")
+    required(SMART_GROUPS not in scratch.left, reason_of_leftover(SMART_GROUPS))
+    required(len(field.choices) == 2, "the scratch field did not get its two choices")
+    _learn_in_use(client, scratch, field)
 
-    def _condition(self, choice: str) -> dict[str, Json]:
-        return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
 
-    def _put(self, changes: Mapping[str, object]) -> WriteResult:
-        """Replace the whole field with its live values, except those given."""
-        live = self._live()
-        body: dict[str, object] = {
-            "name": live.name,
-            "type": live.type,
-            "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
-            "isHidden": True,
-            "isOptional": True,
-            **({"description": live.description} if live.description else {}),
-            **changes,
-        }
-        return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
+def _learn_in_use(client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
+    """Probe which changes are refused while a condition names the field, from the least to the greatest."""
+    first, second = (
+        {"conditions": [{"customFieldId": str(field.id), "choiceIds": [str(choice.id)]}]} for choice in field.choices
+    )
+    group = str(scratch.create(SMART_GROUPS, first)["smartGroupId"])
+    sent, forbidden = _put(client, scratch, field, {}), "condition"
+    if sent.accepted:
+        other = {"choiceId": str(field.choices[1].id), "name": "B"}
+        sent, forbidden = _put(client, scratch, field, {"choices": [other]}), "removed-choice"
+    if sent.accepted:
+        # Removing the choice may have removed it from the condition, so that names the other one from here on.
+        client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=second)
+        sent = client.send("custom-fields.delete", path={"customFieldId": field.id})
+    client.conclude(
+        IN_USE,
+        (sent.accepted, "never", "nothing was refused while a smart group named the field"),
+        (sent.status == 403, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+        (True, None, f"the field was refused for another reason: {sent.reason}"),
+    )
 
-    def _live(self) -> FieldRow:
-        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))
+
+def _put(client: TrialClient, scratch: ScratchObjects, field: FieldRow, changes: Mapping[str, object]) -> WriteResult:
+    """Replace the whole field with its live values, except those given."""
+    live = _live(scratch, field)
+    body: dict[str, object] = {
+        "name": live.name,
+        "type": live.type,
+        "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
+        "isHidden": True,
+        "isOptional": True,
+        **({"description": live.description} if live.description else {}),
+        **changes,
+    }
+    return client.send("custom-fields.replace", path={"customFieldId": field.id}, fields=body)
+
+
+def _live(scratch: ScratchObjects, field: FieldRow) -> FieldRow:
+    return parse_field_row(scratch.read_row(CUSTOM_FIELDS, field.id))
 
 
 RENAME: Final = "manual-groups.rename.name"

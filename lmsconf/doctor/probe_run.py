@@ -23,8 +23,8 @@ from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
-    FieldLessons,
     ManagerCandidate,
+    probe_field_keys,
     probe_member_keys,
     probe_rename_key,
 )
@@ -125,7 +125,7 @@ class ProbeRun:
                 of_group = self._client, self._scratch, self._content, group
                 self._guarded(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: FieldLessons(self._client, self._scratch).probe_keys())
+        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()

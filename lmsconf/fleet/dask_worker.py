@@ -216,10 +216,9 @@ def _digest(root: Path, names: Iterable[str]) -> str:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        shown = (name for name in files if not name.startswith("."))
-        yield from (Path(parent, name) for name in shown if name.endswith(_ENDINGS))
+    for path in folder.rglob("*"):
+        if path.suffix in _ENDINGS and not any(name.startswith(".") for name in path.relative_to(folder).parts):
+            yield path
 
 
 def _content_digest(path: Path) -> str | None:

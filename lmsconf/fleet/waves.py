@@ -70,13 +70,6 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
     return index
 
 
-def applied_before(index: FleetIndex, applied: FleetIndex | None) -> int:
-    """Return how many plans of an index an earlier run has applied. applied: its results."""
-    results = () if applied is None else applied.entries
-    done = {(entry.workspace, entry.digest) for entry in results if not entry.failed}
-    return sum(bool(entry.changes) and (entry.workspace, entry.digest) in done for entry in index.entries)
-
-
 def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: Sequence[Consent]) -> None:
     """Raise ProblemsFound with exit 4 if a guard's totals over all workspaces exceed its limit for the fleet.
 
