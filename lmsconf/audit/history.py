@@ -154,8 +154,9 @@ class _Search:
         """Yield what the journal alone shows: which addresses had calls, and how these ended."""
         fitting = (one for one in run.calls if one.address == self.current or any(map(self._is_person, one.people)))
         for text, calls in grouped(fitting, lambda call: call.address).items():
-            states = [call.effect for call in calls]
-            yield RecordedChange(run=run, address=Address.parse(text), states=states, why_no_plan=why)
+            yield RecordedChange(
+                run=run, address=Address.parse(text), states=[call.effect for call in calls], why_no_plan=why
+            )
 
 
 def _person_in(address: str) -> str | None:

@@ -306,11 +306,12 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
 
     evidence: the document `evidence.json`. digests: by path, of all files but the statement and its envelope.
     """
-    runs = cast("list[Mapping[str, Json]]", evidence["runs"])
     subject: list[Json] = [{"name": path, "digest": {"sha256": digests[path]}} for path in sorted(digests)]
-    about: dict[str, Json] = {key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")}
-    about["signer"] = None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem}
-    about["runs"] = [{key: run[key] for key in _SUMMARY} for run in runs]
+    about: dict[str, Json] = {
+        **{key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")},
+        "signer": None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem},
+        "runs": [{key: run[key] for key in _SUMMARY} for run in cast("list[Mapping[str, Json]]", evidence["runs"])],
+    }
     return render_json(
         {
             "_type": "https://in-toto.io/Statement/v1",
@@ -343,6 +344,10 @@ def pre_authentication_encoding(payload: bytes) -> bytes:
 
 
 def _envelope(statement: bytes, keyid: str, signature: bytes) -> str:
-    signatures: list[Json] = [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}]
-    payload = b64encode(statement).decode("ascii")
-    return render_json({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": signatures})
+    return render_json(
+        {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": b64encode(statement).decode("ascii"),
+            "signatures": [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}],
+        }
+    )

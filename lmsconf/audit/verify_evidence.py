@@ -201,8 +201,9 @@ def _compare_evidence(
     same_version = evidence["tool"] == TOOL
     if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
         folder.found("evidence/forged", f"{PAGE} does not show what {EVIDENCE} states")
-    stated = folder.contents.keys() - {STATEMENT, ENVELOPE}
-    digests = {name: sha256_of_bytes(folder.contents[name]) for name in stated}
+    digests = {
+        name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
+    }
     content = folder.contents.get(STATEMENT)
     if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
         folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")

@@ -61,14 +61,13 @@ class ClockSkewCheck(Struct):
         if self.ahead is None:
             return CheckResult("clock", "unknown", "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
-        which = "behind" if seconds > 0 else "ahead of"
         return _first_result(
             "clock",
             (abs(self.ahead) <= timedelta(seconds=30), "ok", f"within {max(1, abs(seconds))} s of the service's", None),
             (
                 True,
                 "warning",
-                f"this machine is {abs(seconds):,} s {which} the service",
+                f"this machine is {abs(seconds):,} s {'behind' if seconds > 0 else 'ahead of'} the service",
                 "Set this machine's clock: visibility windows and the token's expiry follow the service's clock.",
             ),
         )

@@ -140,13 +140,12 @@ class PersonBackup(Struct, frozen=True):
         if lost:
             # A service may give applications with a right, and take them with it.
             now = self.retake(client)
-        parts = (
+        for part, is_changed, restore in (
             ("an application", now.applications != self.applications, self.restore_applications),
             ("the archive date", now.date != self.date, self.restore_date),
             ("the metadata", now.metadata != self.metadata, self.restore_metadata),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
-        )
-        for part, is_changed, restore in parts:
+        ):
             if is_changed:
                 restore(client)
                 undone.append(f"{part} of {self.email} was changed")

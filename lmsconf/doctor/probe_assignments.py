@@ -176,8 +176,10 @@ class AssignmentLessons:
             and self._client.spec.behaviour(ON_EXISTING) == "update"
             and self._client.is_determined(ON_EXISTING)
         ):
-            why = "a second POST changes an assignment, but opens no end of its window"
-            self._client.conclude(ON_EXISTING, (True, "recreate", why))
+            self._client.conclude(
+                ON_EXISTING,
+                (True, "recreate", "a second POST changes an assignment, but opens no end of its window"),
+            )
             self._client.try_candidates(CLEAR_TIME, self._clears)
 
     def _clears(self, value: Value) -> bool:

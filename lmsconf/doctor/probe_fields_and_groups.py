@@ -7,7 +7,7 @@ renaming and of adding people, and how many ids a call may carry.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Final, cast
@@ -293,36 +293,17 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
 
     A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
     """
-    person = people[0]
     required(client.is_determined(MEMBERS), "without the name of the list nobody can be added")
-
-    def takes(ids: Sequence[str]) -> bool:
-        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
-        # Some services reject existing members, which would look like a batch that is too large.
-        for one in dict.fromkeys(ids):
-            _take_out(client, MEMBERS, group, one)
-        return sent.accepted
-
-    most = client.spec.integer_behaviour(BATCH)
-    same = [person] * max(most, _MANY)
-    different = [person, *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    takes, most = partial(_takes, client, group), client.spec.integer_behaviour(BATCH)
     too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
     if too_many is not None and takes(people[:1]):
-        why = f"a call with the ids of {too_many} people was refused"
-        client.conclude(BATCH, (True, too_many - 1, why))
+        client.conclude(BATCH, (True, too_many - 1, f"a call with the ids of {too_many} people was refused"))
         return
-
-    def limit(ids: Sequence[str]) -> int:
-        """Return how many of the ids a call takes; 0 if it does not take two."""
-        if not takes(ids[:2]):
-            return 0
-        if takes(ids[:most]):
-            return most
-        return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
-
-    alike = limit(same)
+    same = [people[0]] * max(most, _MANY)
+    different = [people[0], *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    alike = _limit(takes, same, most)
     counts_once = alike == most and takes(same[:_MANY])
-    apart = limit(different) if counts_once else most
+    apart = _limit(takes, different, most) if counts_once else most
     client.conclude(
         BATCH,
         (not alike, None, "a call that names the one person twice is refused, and no other person may be changed"),
@@ -336,6 +317,24 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
         (True, most, f"a call with {most} different ids was accepted"),
     )
+
+
+def _takes(client: TrialClient, group: str, ids: Sequence[str]) -> bool:
+    """Whether a call may name these people."""
+    sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
+    # Some services reject existing members, which would look like a batch that is too large.
+    for one in dict.fromkeys(ids):
+        _take_out(client, MEMBERS, group, one)
+    return sent.accepted
+
+
+def _limit(takes: Callable[[Sequence[str]], bool], ids: Sequence[str], most: int) -> int:
+    """Return how many of the ids a call takes; 0 if it does not take two."""
+    if not takes(ids[:2]):
+        return 0
+    if takes(ids[:most]):
+        return most
+    return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:

@@ -241,8 +241,7 @@ class PersonLessons:
 
     def _learn_first(self, field: FieldRow) -> None:
         """Probe where the answers stand in the body, together with how one of that type is written."""
-        held = (VALUES[type] for type in self._person.answered_types if type != field.type)
-        forms = (VALUES[field.type], *held)
+        forms = [VALUES[type] for type in dict.fromkeys([field.type, *self._person.answered_types])]
         self._refuse_unclearable(field)
         tries = candidate_combinations((WRAPPER, *forms), self._client.likely_value)
         found = next((trying for trying in tries if self._answers(field, trying)), None)
@@ -293,9 +292,8 @@ class PersonLessons:
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
         def works(form: Value) -> bool:
-            if keeps and form == _OMIT:
-                return False
-            return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
+            is_vain = keeps and form == _OMIT
+            return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         required(self._answers(field), "the scratch field did not take another answer")
         if not self._client.try_candidates(key, works) and self._answer_to(field):

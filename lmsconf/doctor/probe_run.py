@@ -290,8 +290,9 @@ def _content(api: Api, name: str) -> str:
 
 def _only(message: str, ids: list[str]) -> str:
     if len(ids) > 1:
-        hint = "Name another, or a content by its id."
-        raise LmsconfError(f"{message}: {', '.join(sorted(ids))}", hint=hint, code=_NO_SUBJECT)
+        raise LmsconfError(
+            f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.", code=_NO_SUBJECT
+        )
     return ids[0]
 
 

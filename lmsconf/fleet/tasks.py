@@ -145,8 +145,9 @@ class TaskRunner:
         )
 
     def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        project = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters)
-        plan = project.plan(base=task.base, trust_project=task.trusted, effects=task.effects)
+        plan = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters).plan(
+            base=task.base, trust_project=task.trusted, effects=task.effects
+        )
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
