@@ -145,9 +145,11 @@ def _refuse_filled(folder: Path) -> None:
 def _replaced(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `folder` at the end. Raises LmsconfError if that fails."""
     above, begin = folder.absolute().parent, f".{folder.name[:100]}."
-    hint = "Check that the folder above it exists and is writable, and that there is free space."
     with (
-        os_errors_as(f"{folder} cannot be written", hint),
+        os_errors_as(
+            f"{folder} cannot be written",
+            "Check that the folder above it exists and is writable, and that there is free space.",
+        ),
         TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
     ):
         yield Path(place)

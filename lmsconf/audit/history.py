@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, cast
@@ -161,11 +162,8 @@ class _Search:
 
 def _person_in(address: str) -> str | None:
     """Return the e-mail in the address of a person, or of an assignment to one."""
-    for mark in (f"{USER}/", f" -> {USER}/"):
-        before, found, email = address.rpartition(mark)
-        if found and (mark.startswith(" ") or not before):
-            return email
-    return None
+    match = re.fullmatch(rf"(?:.* -> )?{USER}/(.*)", address, re.DOTALL)
+    return None if match is None else match[1]
 
 
 def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change | None:

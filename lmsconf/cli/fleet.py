@@ -226,7 +226,7 @@ def apply(
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
     if not auto_approve:
         write_stderr(fleet_headline(FleetReport(index=planned)))
-        sizes = (f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})" for wave in waves)
+        sizes = (f"{selector} ({count_noun(len(wave), 'workspace')})" for selector, wave in waves.items())
         write_stderr(f"Waves: {', then '.join(sizes)}.")
         require_consent("Apply these plans?")
     index = apply_waves(

@@ -143,7 +143,7 @@ class PersonBackup(Struct, frozen=True):
         for part, is_changed, restore in (
             ("an application", now.applications != self.applications, self.restore_applications),
             ("the archive date", now.date != self.date, self.restore_date),
-            ("the metadata", now.metadata != self.metadata, self.restore_metadata),
+            ("the metadata", now.metadata != self.metadata, partial(self.send_metadata, metadata=self.metadata)),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
         ):
             if is_changed:
@@ -183,10 +183,6 @@ class PersonBackup(Struct, frozen=True):
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
         self._until(client, tries, partial(self.send_date, client, self.date), lambda now: now.date == self.date)
-
-    def restore_metadata(self, client: TrialClient) -> None:
-        """Restore the whole metadata."""
-        self.send_metadata(client, self.metadata)
 
     def send_metadata(self, client: TrialClient, metadata: Mapping[str, str]) -> WriteResult:
         """Send metadata in place of all that the person has."""

@@ -181,7 +181,7 @@ class PersonLessons:
         rest = {key: value for key, value in held.items() if key != first}
         sent = self._person.send_metadata(self._client, rest)
         after = self._person.retake(self._client).metadata
-        self._person.restore_metadata(self._client)
+        self._person.send_metadata(self._client, self._person.metadata)
         self._client.conclude(
             METADATA_MODE,
             (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),

@@ -161,10 +161,9 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
     listed = {host.strip() for host in environ.get(ALLOWED_HOSTS, "").split(",")}
     hosts: dict[str, dict[str, str]] = defaultdict(dict)
     for name in names:
-        workspace = project.mapping_at("workspaces", name)
         variable = project.mapping_at("workspaces", name, "token").get("env")
         if isinstance(variable, str):
-            host = urlsplit(str(workspace["url"])).netloc
+            host = urlsplit(str(project.mapping_at("workspaces", name)["url"])).netloc
             hosts[expand_pattern(variable, project.pattern_values(name))].setdefault(host, name)
     for variable, by_host in hosts.items():
         if len(by_host) > 1 and not by_host.keys() <= listed:

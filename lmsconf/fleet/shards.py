@@ -163,12 +163,14 @@ def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetRepo
     """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
     if index.action is not FleetAction.PLAN:
         return FleetReport(index=index)
-    plans = (
-        (entry.workspace, load_file(folder / entry.file, loads, key).changes)
-        for entry in index.entries
-        if entry.file is not None and not entry.failed
+    return FleetReport(
+        index=index,
+        shared=group_changes(
+            (entry.workspace, load_file(folder / entry.file, loads, key).changes)
+            for entry in index.entries
+            if entry.file is not None and not entry.failed
+        ),
     )
-    return FleetReport(index=index, shared=group_changes(plans))
 
 
 def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[SharedChanges, ...]:

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found
@@ -32,21 +31,14 @@ from lmsconf.support.files import is_writable
 APPLIED: Final = "apply.json"
 
 
-class Wave(Struct, frozen=True):
-    """The workspaces of one wave. selector: what selects them, as text."""
-
-    selector: str
-    entries: tuple[FleetEntry, ...]
-
-
-def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wave]:
-    """Divide the workspaces of an index into waves: each is in the first wave that selects it.
+def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> dict[str, list[FleetEntry]]:
+    """Return the waves of an index by their selectors: each workspace is in the first wave that selects it.
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
     every = dict.fromkeys([*selectors, LabelSelector(EVERY, ())])
     chosen = grouped(index.entries, lambda entry: next(one for one in every if one.fits(entry.workspace, entry.labels)))
-    return [Wave(one.text, tuple(chosen[one])) for one in every if one in chosen]
+    return {one.text: chosen[one] for one in every if one in chosen}
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
@@ -97,7 +89,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
 
 
 def apply_waves(
-    waves: Sequence[Wave],
+    waves: Mapping[str, Sequence[FleetEntry]],
     applied: FleetIndex | None,
     folder: Path,
     key: bytes | None,
@@ -118,9 +110,9 @@ def apply_waves(
     earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
-    for wave in waves:
+    for selector, wave in waves.items():
         tasks: list[FleetTask] = []
-        for entry in wave.entries:
+        for entry in wave:
             known = _result_without_task(entry, earlier.get(entry.workspace), stopped)
             if known is None:
                 tasks.append(make_task(entry))
@@ -129,11 +121,11 @@ def apply_waves(
         if stopped is not None:
             continue
         try:
-            with listen(f"Wave {wave.selector}", len(tasks)) as tell:
+            with listen(f"Wave {selector}", len(tasks)) as tell:
                 run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
             write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
-        stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
+        stopped = _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
     write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
     return fleet_index(results, FleetAction.APPLY, created_at)
 
@@ -160,11 +152,11 @@ def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped
     return None if planned.changes else replace(planned, exit=ExitCode.OK, summary=nothing_done, file=None)
 
 
-def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
+def _why_stopped(wave: str, results: Sequence[FleetEntry], max_failures: int) -> str | None:
     """Return why the waves after this one are not begun; None if they are."""
     if any(entry.exit in INTERRUPTIONS for entry in results):
-        return f"the run was interrupted in the wave {wave.selector}"
+        return f"the run was interrupted in the wave {wave}"
     failures = sum(entry.failed for entry in results)
     if failures <= max_failures:
         return None
-    return f"{count_noun(failures, 'workspace')} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
+    return f"{count_noun(failures, 'workspace')} of the wave {wave} failed, and the limit is {max_failures:,}"
