@@ -47,8 +47,6 @@ LANGUAGE: Final = "users.create.language"
 WELCOME: Final = "users.create.sendWelcomeEmail"
 ACCOUNT_KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
 _NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
-_LANGUAGES: Final = ("en", "sv")
-"""Two, because a new account may have one of them by default."""
 
 
 class AccountLessons:
@@ -65,26 +63,22 @@ class AccountLessons:
         Raises Undetermined if the other keys cannot be probed.
         """
         required(self._client.try_candidates(EMAIL, self._has_email), "no scratch account could be created")
-        required(self._is_deletable(), reason_of_leftover(USERS))
+        self._scratch.delete_created(USERS)
+        # A service may answer 403 for what is not there. The next call shows whether the token is refused.
+        with suppress(Rejected, Unauthorized):
+            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+            raise Undetermined(reason_of_leftover(USERS))
+        self.accounts.clear()
         for key in _NAMES:
             self._client.try_candidates(key, partial(self._shows_name, key))
+        # Two languages, because a new account may have one of them by default.
         self._client.try_candidates(
-            LANGUAGE, lambda value: all(self._creates({"language": one}, {LANGUAGE: value}) for one in _LANGUAGES)
+            LANGUAGE, lambda value: all(self._creates({"language": one}, {LANGUAGE: value}) for one in ("en", "sv"))
         )
         # It has no visible effect, so only a service that rejects unknown names reveals it.
         is_strict = not self._takes_welcome("lmsconfProbeOfUnknownNames")
         required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
         self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
-
-    def _is_deletable(self) -> bool:
-        """Whether the account can be deleted: otherwise no other is created."""
-        self._scratch.delete_created(USERS)
-        # A service may answer 403 for what is not there. The next call shows whether the token is refused.
-        with suppress(Rejected, Unauthorized):
-            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
-            return False
-        self.accounts.clear()
-        return True
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""
