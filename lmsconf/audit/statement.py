@@ -11,7 +11,7 @@ import os
 import stat
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -122,23 +122,25 @@ def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
         yield finding("evidence/order", "the runs are not in the order of their numbers")
     for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
         chained = [entry for entry in group if entry["chain"] is not None]
-        for earlier, later in pairwise(chained):
-            yield from _link_findings(earlier, later)
+        yield from filter(None, starmap(_wrong_link, pairwise(chained)))
 
 
-def _link_findings(earlier: Entry, later: Entry) -> Iterator[Problem]:
+def _wrong_link(earlier: Entry, later: Entry) -> Problem | None:
+    """Return what is wrong with the link of a run to the one before it; None if nothing is."""
     here, there = value_at(earlier, int, "chain", "number"), value_at(later, int, "chain", "number")
     name, run = value_at(earlier, str, "run"), value_at(later, str, "run")
-    if there <= here:
+    missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
+    cases = (
         # A folder `.lmsconf/runs` that was deleted begins a chain with number 1 again.
-        yield finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
-    elif there != here + 1:
-        missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
-        yield finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
-    elif json_at(later, "chain", "previous") != name:
-        yield finding("evidence/chain", f"{run} names another run before it than {name}")
-    elif json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"):
-        yield finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
+        (there <= here, f"{run} and {name} are both run {there} of their workspace, or out of order"),
+        (there != here + 1, f"{missing} missing between {name} (run {here}) and {run} (run {there})"),
+        (json_at(later, "chain", "previous") != name, f"{run} names another run before it than {name}"),
+        (
+            json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"),
+            f"the journal of {name} is not the one that {run} names by its digest",
+        ),
+    )
+    return next((finding("evidence/chain", message) for is_wrong, message in cases if is_wrong), None)
 
 
 def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:

@@ -198,10 +198,7 @@ class ProbeRun:
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
-        try:
-            self._client.learn(keys, learn)
-        except Rejected as refused:
-            self._client.record_undetermined(keys, refused.message)
+        self._client.learn(keys, learn, (Undetermined, Rejected))
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.spec.overrides, **self._client.along})

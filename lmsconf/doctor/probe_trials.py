@@ -123,11 +123,16 @@ class TrialClient:
             return WriteResult(False, refused.status if isinstance(refused, Rejected) else _SERVER, refused.message)
         return WriteResult(True, answer=answer)
 
-    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
-        """Run the lesson on these keys. If it cannot go on, those without a result get the reason: then False."""
+    def learn(
+        self,
+        keys: Iterable[str],
+        lesson: Callable[[], None],
+        ends: tuple[type[LmsconfError], ...] = (Undetermined,),
+    ) -> bool:
+        """Run the lesson on these keys. If it ends with an error, those without a result get the reason: then False."""
         try:
             lesson()
-        except Undetermined as refused:
+        except ends as refused:
             self.record_undetermined(keys, refused.message)
             return False
         return True
