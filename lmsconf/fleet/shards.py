@@ -8,7 +8,6 @@ reads it.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
@@ -23,6 +22,7 @@ from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, select
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import FULL_UNDO, Change
 from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
@@ -180,31 +180,22 @@ def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[Shar
         for change in changes:
             key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
             known.setdefault(key, (change, []))[1].append(workspace)
-    together: dict[tuple[str, ...], list[Change]] = defaultdict(list)
-    alike: dict[str, list[tuple[str, Change]]] = defaultdict(list)
-    for first, names in known.values():
-        change = replace(first, id=None, problems=(), undo=FULL_UNDO)
-        if len(names) == 1:
-            alike[_without_name(change)].append((names[0], change))
-        else:
-            together[tuple(names)].append(change)
+    kept = [(tuple(names), replace(first, id=None, problems=(), undo=FULL_UNDO)) for first, names in known.values()]
+    alone = grouped((one for one in kept if len(one[0]) == 1), lambda one: _without_name(one[1]))
+    rest = [one for one in kept if len(one[0]) > 1]
     shared: list[SharedChanges] = []
-    for pairs in alike.values():
+    for alike in alone.values():
+        workspaces = tuple(name for (name,), _ in alike)
         # So many are shown together although their names differ.
-        if len(pairs) >= 3 and len({workspace for workspace, _ in pairs}) == len(pairs):
+        if len(alike) >= 3 and len(set(workspaces)) == len(alike):
             shared.append(
-                SharedChanges(
-                    changes=tuple(change for _, change in pairs),
-                    workspaces=tuple(workspace for workspace, _ in pairs),
-                    one_each=True,
-                )
+                SharedChanges(changes=tuple(change for _, change in alike), workspaces=workspaces, one_each=True)
             )
         else:
-            for workspace, change in pairs:
-                together[workspace,].append(change)
+            rest += alike
     shared += [
-        SharedChanges(changes=tuple(sorted(changes, key=lambda change: change.address)), workspaces=names)
-        for names, changes in together.items()
+        SharedChanges(changes=tuple(sorted((one[1] for one in same), key=lambda one: one.address)), workspaces=names)
+        for names, same in grouped(rest, lambda one: one[0]).items()
     ]
     return tuple(sorted(shared, key=lambda one: (-len(one.workspaces), one.one_each, one.workspaces)))
 
@@ -218,5 +209,5 @@ def _without_name(change: Change) -> str:
             return {key: unnamed(item) for key, item in value.items()}
         return "" if value == name else value
 
-    form = change_json(change)
-    return sha256({key: unnamed(value) for key, value in form.items() if key not in (*_DIFFERS, "address", "name")})
+    left_out = (*_DIFFERS, "address", "name")
+    return sha256({key: unnamed(value) for key, value in change_json(change).items() if key not in left_out})
