@@ -253,10 +253,7 @@ class CopyMask:
 
     def _problem(self, problem: Problem) -> Problem:
         return replace(
-            problem,
-            message=self._scrub(problem.message),
-            hint=problem.hint and self._scrub(problem.hint),
-            source=None,
+            problem, message=self._scrub(problem.message), hint=problem.hint and self._scrub(problem.hint), source=None
         )
 
     def _scrub(self, text: str) -> str:

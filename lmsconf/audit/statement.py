@@ -121,8 +121,8 @@ def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
     if list(map(entry_order, entries)) != sorted(map(entry_order, entries)):
         yield finding("evidence/order", "the runs are not in the order of their numbers")
     for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
-        chained = [entry for entry in group if entry["chain"] is not None]
-        yield from filter(None, starmap(_wrong_link, pairwise(chained)))
+        links = pairwise(entry for entry in group if entry["chain"] is not None)
+        yield from filter(None, starmap(_wrong_link, links))
 
 
 def _wrong_link(earlier: Entry, later: Entry) -> Problem | None:
@@ -222,9 +222,8 @@ def load_signing_key(path: Path) -> SigningKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = _content(path, private=True)
     try:
-        key = load_pem_private_key(content, password=None)
+        key = load_pem_private_key(_content(path, private=True), password=None)
     except TypeError as error:
         raise SigningError(f"{path} is encrypted", hint="Give a key without a passphrase.") from error
     except (ValueError, UnsupportedAlgorithm) as error:

@@ -260,8 +260,9 @@ def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey
         folder.found(code, f"{ENVELOPE} is missing, and the statement names a signer")
         return
     try:
-        signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
-        is_valid = signer.verifies(signature, pre_authentication_encoding(statement))
+        is_valid = signer.verifies(
+            signature_in(envelope.decode("utf-8"), statement, signer.keyid), pre_authentication_encoding(statement)
+        )
     except (ValueError, RecursionError) as error:
         folder.found(code, f"{ENVELOPE} was changed: {error}")
         return

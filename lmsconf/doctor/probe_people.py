@@ -76,8 +76,10 @@ class AccountLessons:
             LANGUAGE, lambda value: all(self._creates({"language": one}, {LANGUAGE: value}) for one in ("en", "sv"))
         )
         # It has no visible effect, so only a service that rejects unknown names reveals it.
-        is_strict = not self._takes_welcome("lmsconfProbeOfUnknownNames")
-        required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
+        required(
+            not self._takes_welcome("lmsconfProbeOfUnknownNames"),
+            "the service accepts unknown names, and a mail that is not sent leaves no trace",
+        )
         self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _has_email(self, value: Value) -> bool:
@@ -172,8 +174,7 @@ class PersonLessons:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
             self._person.send_metadata(self._client, held)
         first = min(held)
-        rest = {key: value for key, value in held.items() if key != first}
-        sent = self._person.send_metadata(self._client, rest)
+        sent = self._person.send_metadata(self._client, {key: held[key] for key in held if key != first})
         after = self._person.retake(self._client).metadata
         self._person.send_metadata(self._client, self._person.metadata)
         self._client.conclude(
@@ -206,8 +207,10 @@ class PersonLessons:
     def _repeat_answers(self) -> None:
         """Send the person's existing answers as they are. Raises Undetermined if they are refused in every form."""
         forms = [VALUES[type] for type in self._person.answered_types]
-        can_repeat = not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms))))
-        required(can_repeat, f"the person's answers are refused in every form: {self._client.last}")
+        required(
+            not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))),
+            f"the person's answers are refused in every form: {self._client.last}",
+        )
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -238,8 +241,10 @@ class PersonLessons:
         forms = [VALUES[type] for type in dict.fromkeys([field.type, *self._person.answered_types])]
         self._refuse_unclearable(field)
         tries = candidate_combinations((WRAPPER, *forms), self._client.likely_value)
-        found = next((trying for trying in tries if self._answers(field, trying)), None)
-        self._client.along = required(found, self._client.failure_reason(WRAPPER))
+        self._client.along = required(
+            next((trying for trying in tries if self._answers(field, trying)), None),
+            self._client.failure_reason(WRAPPER),
+        )
         for key in (WRAPPER, VALUES[field.type]):
             self._client.conclude(key, (True, self._client.along[key], SEEN))
 
@@ -250,8 +255,10 @@ class PersonLessons:
         self._scratch.refuse_leftovers(CUSTOM_FIELDS)
         field, key = self._field(type), VALUES[type]
         self._refuse_unclearable(field)
-        is_found = self._client.try_candidates(key, lambda form: self._answers(field, {key: form}))
-        required(is_found, "no answer to such a field could be given")
+        required(
+            self._client.try_candidates(key, lambda form: self._answers(field, {key: form})),
+            "no answer to such a field could be given",
+        )
         self._learn_clearing(field)
 
     def _refuse_unclearable(self, field: FieldRow) -> None:

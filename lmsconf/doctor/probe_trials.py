@@ -235,8 +235,9 @@ class ScratchObjects:
         name = self.unique_name(suffix or _KINDS[listing].replace("_", "-"))
         sent = self._client.send(listing.name.replace(".list", ".create"), fields={"name": name, **fields})
         rows = self.wait_for(lambda: [row for row in self.list_rows(listing) if row.get("name") == name], sent)
-        why = sent.reason or "it is not in the listing"
-        row = required(rows, f"no scratch {_noun(listing)} could be made: {why}")[0]
+        row, *_ = required(
+            rows, f"no scratch {_noun(listing)} could be made: {sent.reason or 'it is not in the listing'}"
+        )
         self._made[listing].add(str(row[listing.id]))
         return row
 
@@ -294,8 +295,10 @@ class ScratchObjects:
 
     def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
         """One live row. Raises Undetermined if it does not exist."""
-        match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
-        return required(match, f"the scratch {_noun(listing)} {id} no longer exists")
+        return required(
+            next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None),
+            f"the scratch {_noun(listing)} {id} no longer exists",
+        )
 
     def refuse_leftovers(self, listing: ListOperation) -> None:
         """Raise Undetermined if an object of this run or of an earlier one is in a listing."""

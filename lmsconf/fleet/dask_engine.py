@@ -50,8 +50,9 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
         import dask.config
         import distributed  # noqa: F401  reads its part of the configuration
     except ImportError as missing:
-        hint = "Install it with: pip install 'lmsconf[dask]'"
-        raise LmsconfError("--engine dask needs the package distributed", hint=hint) from missing
+        raise LmsconfError(
+            "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
+        ) from missing
     address = address or dask.config.get("scheduler-address", None)
     if not address:
         raise UsageError(

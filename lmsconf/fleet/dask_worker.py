@@ -126,8 +126,11 @@ def _attempted(task: FleetTask, root: Path, run: str) -> FleetTask:
     event.set()
     is_begun_here = task.digest in _begun_plans(root, run)
     is_begun = is_begun_here or task.attempt > 1
-    has_journals = is_first and is_begun_here is is_begun
-    return replace(task, attempt=2 if is_begun or not is_first else 1, has_journals=has_journals)
+    return replace(
+        task,
+        attempt=2 if is_begun or not is_first else 1,
+        has_journals=is_first and is_begun_here is is_begun,
+    )
 
 
 @lru_cache(maxsize=8)

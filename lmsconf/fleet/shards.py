@@ -69,8 +69,8 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
         "image": image,
         "command": f"lmsconf fleet plan{selected}{limited}",
     }
-    document = json.loads(template_text("matrix.json.j2", format=format, matrix=jobs))
-    return json.dumps(document, indent=None if format == "github" else 2) + "\n"
+    text = template_text("matrix.json.j2", format=format, matrix=jobs)
+    return json.dumps(json.loads(text), indent=None if format == "github" else 2) + "\n"
 
 
 _ONE_RUN: Final = "Name each shard once, all of one run."
@@ -84,9 +84,13 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     what is collected looks complete, so it has to be.
     """
     indexes = {folder: read_index(folder, key) for folder in folders}
-    actions = {index.action for index in indexes.values()}
+    first, *others = indexes.values()
     refuse_if(
-        (len(actions) > 1, "the folders are of different commands", "Collect folders of one lmsconf fleet plan."),
+        (
+            any(other.action is not first.action for other in others),
+            "the folders are of different commands",
+            "Collect folders of one lmsconf fleet plan.",
+        ),
         (len(indexes) < len(folders), "a folder is named twice", _ONE_RUN),
         error=LmsconfError,
     )
@@ -108,7 +112,6 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    first, *_ = indexes.values()
     created_at = min(index.created_at for index in indexes.values())
     index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
     write_index(out, index, key)

@@ -120,8 +120,8 @@ def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEnt
     elif code < 0:
         message = f"the process ended with {signal.Signals(-code).name}"
     done = ". What it has done is not done twice." if task.action is FleetAction.APPLY else ""
-    hint = f"Run it again with --select workspace={task.workspace}{done}"
-    return task.lost(exit, Problem(code=LOST, message=message, hint=hint))
+    again = f"Run it again with --select workspace={task.workspace}{done}"
+    return task.lost(exit, Problem(code=LOST, message=message, hint=again))
 
 
 class TaskProcess(subprocess.Popen[bytes]):
