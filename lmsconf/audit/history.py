@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,9 +25,6 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.selection import canonical_pattern, resolve_pattern
 from lmsconf.render.jinja import terminal_text
 
-ChangeResult: TypeAlias = Literal["done", "failed", "unknown", "not_attempted"]
-"""What became of a planned change. unknown: a call of it may have been carried out."""
-
 
 class RecordedChange(Struct, frozen=True, kw_only=True):
     """A change of a run to what is asked about.
@@ -42,8 +39,8 @@ class RecordedChange(Struct, frozen=True, kw_only=True):
     why_no_plan: str | None = None
 
     @property
-    def result(self) -> ChangeResult:
-        """What became of it, by the states of its calls."""
+    def result(self) -> Literal["done", "failed", "unknown", "not_attempted"]:
+        """What became of it, by the states of its calls. unknown: one of them may have been carried out."""
         if CallState.IN_FLIGHT in self.states:
             return "unknown"
         if all(state is CallState.NOT_ATTEMPTED for state in self.states):

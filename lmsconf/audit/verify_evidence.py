@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -59,7 +60,12 @@ class _Folder:
     def __init__(self, root: Path) -> None:
         self.findings: list[Problem] = []
         self.contents: dict[str, bytes] = {}
-        for path in sorted(_paths(root)):
+        paths = sorted(islice(_paths(root), _MOST + 1))
+        if len(paths) > _MOST:
+            raise LmsconfError(
+                f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
+            )
+        for path in paths:
             name = path.relative_to(root).as_posix()
             try:
                 if path.is_symlink() or not path.is_file():
@@ -119,17 +125,10 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
 
 def _paths(root: Path) -> Iterator[Path]:
     """Yield what is in the folder and below; a folder only if it is empty, or a link."""
-    number = 0
     for above, folders, files in os.walk(root):
         links = [name for name in folders if (Path(above) / name).is_symlink()]
         names = [*files, *links] if files or folders or Path(above) == root else [""]
-        for name in names:
-            number += 1
-            if number > _MOST:
-                raise LmsconfError(
-                    f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
-                )
-            yield Path(above) / name
+        yield from (Path(above) / name for name in names)
 
 
 def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:

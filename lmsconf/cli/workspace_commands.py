@@ -324,7 +324,7 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
     from lmsconf.project.config_file import FILE
     from lmsconf.support.files import read_text, write_atomically
 
-    words = {key: value for key, value in probe.values.items() if settings.dialect.get(key) != value}
+    words = {one.key: one.value for one in probe.lessons if one.value not in (None, settings.dialect.get(one.key))}
     if not words:
         return replace(diagnosis, probe=probe)
     path = (settings.root / FILE).resolve()

@@ -218,8 +218,10 @@ class ListingPageSize(Struct, frozen=True):
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
     """Return what listings that are long enough return for that page size. Raises ApiError if one cannot be read."""
-    listings = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
-    sizes = (_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in listings)
+    sizes = (
+        _limit(api, one, min(requested, MOST) if one is CATALOG else requested)
+        for one in (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
+    )
     return list(filter(None, sizes))
 
 

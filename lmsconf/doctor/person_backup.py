@@ -37,14 +37,6 @@ from lmsconf.support.files import read_own_file, write_own_file
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
 """How far ahead the archive dates of a probe are."""
-_PARTS: Final = {
-    "rights": "rights",
-    "applications": "applications",
-    "date": "archive date",
-    "metadata": "metadata",
-    "answers": "answers",
-}
-"""The fields of a PersonBackup that a probe may change, as messages call them."""
 
 
 class PersonBackup(Struct, frozen=True):
@@ -155,8 +147,8 @@ class PersonBackup(Struct, frozen=True):
         """A message for each part of the person that differs from this state."""
         now = self.retake(client)
         return [
-            f"the {words} of {self.email}: not as before"
-            for part, words in _PARTS.items()
+            f"the {'archive date' if part == 'date' else part} of {self.email}: not as before"
+            for part in ("rights", "applications", "date", "metadata", "answers")
             if getattr(now, part) != getattr(self, part)
         ]
 

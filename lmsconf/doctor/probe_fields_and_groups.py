@@ -30,7 +30,6 @@ from lmsconf.model.canonical_json import Json
 IN_USE: Final = "custom-fields.in-use"
 FIELD_KEYS: Final = (CLEAR_DESCRIPTION, IN_USE)
 _TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
-_CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
@@ -42,7 +41,7 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     if live().description:
         client.try_candidates(
             CLEAR_DESCRIPTION,
-            lambda value: put({"description": _CLEARING[value]}).accepted and not live().description,
+            lambda value: put({"description": "" if value == "empty" else None}).accepted and not live().description,
         )
     client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
     required(put({}).accepted, "replacing the scratch field is refused although no smart group names it")

@@ -46,7 +46,6 @@ LAST: Final = "users.create.lastName"
 LANGUAGE: Final = "users.create.language"
 WELCOME: Final = "users.create.sendWelcomeEmail"
 ACCOUNT_KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
-_NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
 
 
 class AccountLessons:
@@ -69,7 +68,7 @@ class AccountLessons:
             self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
             raise Undetermined(reason_of_leftover(USERS))
         self.accounts.clear()
-        for key in _NAMES:
+        for key in (FIRST, LAST):
             self._client.try_candidates(key, partial(self._shows_name, key))
         # Two languages, because a new account may have one of them by default.
         self._client.try_candidates(
@@ -95,7 +94,7 @@ class AccountLessons:
 
     def _shows_name(self, key: str, value: Value) -> bool:
         """Return whether a name is shown as sent."""
-        return self._creates({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value})
+        return self._creates({key.rpartition(".")[2]: f"Probe {next(self._number)}"}, {key: value})
 
     def _takes_welcome(self, value: Value) -> bool:
         return self._creates({"sendWelcomeEmail": False}, {WELCOME: value})

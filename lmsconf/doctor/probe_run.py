@@ -270,8 +270,11 @@ def _person(api: Api, user: str) -> str:
         matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
-    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace."
-    raise LmsconfError(f"--user {user}: no person has that e-mail", hint=hint, code=_NO_SUBJECT)
+    raise LmsconfError(
+        f"--user {user}: no person has that e-mail",
+        hint=did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace.",
+        code=_NO_SUBJECT,
+    )
 
 
 def _content(api: Api, name: str) -> str:
@@ -280,8 +283,11 @@ def _content(api: Api, name: str) -> str:
     ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
     ids = ids or [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
     if not ids:
-        hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
-        raise LmsconfError(f"--content {name}: there is no such content", hint=hint, code=_NO_SUBJECT)
+        raise LmsconfError(
+            f"--content {name}: there is no such content",
+            hint=did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog.",
+            code=_NO_SUBJECT,
+        )
     return _only(f"{name} is not one content", ids)
 
 

@@ -180,8 +180,6 @@ class TrialClient:
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"
 """No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
-_PAUSE: Final = 1.0
-_MARGIN: Final = 1.5
 # In deletion order: a field is free when no answer and no smart group references it.
 _KINDS: Final[Mapping[ListOperation, str]] = {
     USERS: USER,
@@ -276,9 +274,9 @@ class ScratchObjects:
         sent_at = time.monotonic()
         # Unless the request was certainly rejected, the effect may still become visible.
         while not (found := find()) and not sent.refused and time.monotonic() <= sent_at + self._settle:
-            time.sleep(_PAUSE)
+            time.sleep(1.0)
             # What was just seen to take so long may take a little longer the next time.
-            self._client.lag = max(self._client.lag, _MARGIN * (time.monotonic() - sent_at))
+            self._client.lag = max(self._client.lag, 1.5 * (time.monotonic() - sent_at))
         return found
 
     def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:

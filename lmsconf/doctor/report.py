@@ -65,11 +65,6 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     undone: tuple[str, ...] = ()
     written: Mapping[str, Value] = field(default_factory=dict)
 
-    @property
-    def values(self) -> dict[str, Value]:
-        """The keys that were determined, each with its value."""
-        return {lesson.key: lesson.value for lesson in self.lessons if lesson.value is not None}
-
 
 class DoctorReport(OfWorkspace, frozen=True, kw_only=True):
     """One doctor run. failure: exit code of the error that ended it early."""

@@ -28,8 +28,6 @@ from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
-_MOST: Final = {"github": 256, "gitlab": 200}
-"""The most jobs that an engine makes of one matrix."""
 _LEAST_RATE: Final = 0.1
 """The least --max-rate that `lmsconf fleet plan` takes."""
 
@@ -40,7 +38,7 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     selector: of workspaces. max_rate: requests a second of all jobs together. image: the container image with lmsconf.
     Raises UsageError for what that engine cannot run.
     """
-    most = _MOST.get(format, shards)
+    most = {"github": 256, "gitlab": 200}.get(format, shards)
     refuse_if(
         (
             format in ("argo", "kubernetes") and image is None,
