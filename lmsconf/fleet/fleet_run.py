@@ -62,9 +62,7 @@ def run_in_threads(
     number: int,
     tasks: Sequence[FleetTask],
 ) -> Generator[FleetEntry]:
-    """Run tasks, so many at a time; yield the result of each, as they end.
-
-    Interrupted, it interrupts those that run, yields the results of those that end nevertheless, and raises again.
+    """Run tasks, so many at a time; yield results as they come, after an interruption too, which is raised again.
 
     run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
     and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
