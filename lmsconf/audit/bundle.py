@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -19,21 +19,22 @@ from msgspec.structs import replace
 
 from lmsconf.audit.statement import (
     ENVELOPE,
+    FILES,
     STATEMENT,
-    RunCopies,
+    PublicKey,
     SigningKey,
+    copy_path,
     entry_order,
-    envelope_text,
     evidence_html,
-    public_key_of,
     run_entry,
+    signed_envelope,
     statement_text,
 )
 from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import TOOL, Value, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
-from lmsconf.errors import LmsconfError, Problem
+from lmsconf.errors import LmsconfError, Problem, refuse_if
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
@@ -59,17 +60,17 @@ def write_evidence(
 ) -> dict[str, Json]:
     """Write the evidence of these runs; return the document `evidence.json`.
 
-    mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name. Raises
-    LmsconfError if the folder is not empty, or cannot be written, or a run cannot be read.
+    mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name.
+    Raises LmsconfError.
     """
     _refuse_filled(folder)
     with _replaced(folder) as place:
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
         for run in runs:
-            copies, originals = _copies(run, mask)
-            entries.append({**_entry(copies), "originals": originals})
-            digests |= {path: _write(place, path, content) for path, content in copies.files().items()}
+            copies, entry = _copies(run, mask)
+            entries.append(entry)
+            digests |= {path: _write(place, path, content) for path, content in copies.items()}
         evidence: dict[str, Json] = {
             "format": FORMAT,
             "tool": TOOL,
@@ -81,80 +82,74 @@ def write_evidence(
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        signer = None if key is None else public_key_of(key)
+        signer = None if key is None else PublicKey.of(key.public_key())
         statement = statement_text(evidence, digests, signer).encode("utf-8")
         _write(place, STATEMENT, statement)
         if key is not None:
-            _write(place, ENVELOPE, envelope_text(statement, key).encode("utf-8"))
+            _write(place, ENVELOPE, signed_envelope(statement, key).encode("utf-8"))
     return evidence
 
 
-def _entry(copies: RunCopies) -> dict[str, Json]:
+def _copies(run: RecordedRun, mask: Mask | None) -> tuple[dict[str, bytes], dict[str, Json]]:
+    """Return the copies of a run's files by their paths in the folder, and its entry.
+
+    The entry has the digests of the originals, or why one is missing.
+    """
+    copies = {"journal": read_journal(cast("Path", run.journal), hint="Check its permissions.")}
+    why: dict[str, str] = {}
+    for name, read in (("plan", kept_plan_text), ("report", kept_report_text)):
+        try:
+            copies[name] = read(run).encode("utf-8")
+        except LmsconfError as error:
+            why[name] = f"{error.message}. {error.hint}"
+    originals: dict[str, Json] = {
+        **{name: sha256_of_bytes(copies[name]) if name in copies else None for name in FILES},
+        "without_plan": why.get("plan"),
+        "without_report": why.get("report"),
+    }
+    if mask is not None:
+        _mask(copies, mask)
     try:
-        return run_entry(copies)
+        entry = {**run_entry(run.name, copies), "originals": originals}
     except ValueError as error:
         raise LmsconfError(
-            f"the run {copies.run} cannot be read: {error}",
+            f"the run {run.name} cannot be read: {error}",
             hint="Its file in .lmsconf/runs is damaged: leave the run out, or restore it from a backup.",
         ) from error
+    return {copy_path(run.name, name): content for name, content in copies.items()}, entry
 
 
-def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, Json]]:
-    """Return the copies of a run's files, and the digests of the originals, or why one is missing."""
-    path = run.journal
-    if path is None:
-        raise ValueError(f"the run {run.name} was not read from a file")
-    journal = read_journal(path, hint="Check its permissions.")
-    plan, why_no_plan = _kept(kept_plan_text, run)
-    report, why_no_report = _kept(kept_report_text, run)
-    originals: dict[str, Json] = {
-        "journal": sha256_of_bytes(journal),
-        "plan": _digest(plan),
-        "report": _digest(report),
-        "without_plan": why_no_plan,
-        "without_report": why_no_report,
-    }
-    if mask is None:
-        return RunCopies(run=run.name, journal=journal, plan=plan, report=report), originals
-    read = None if plan is None else plan_file.loads(plan)
-    masked = CopyMask(mask, read)
+def _mask(copies: dict[str, bytes], mask: Mask) -> None:
+    """Hide people in the copies of a run's files."""
+    plan = plan_file.loads(copies["plan"].decode("utf-8")) if "plan" in copies else None
+    masked = CopyMask(mask, plan)
     # The same order in each run, so that the same people have the same labels whenever it is written.
-    copies = RunCopies(
-        run=run.name,
-        plan=None if read is None else masked.plan(read),
-        report=None if report is None else masked.report(reports.load_apply_report(report)),
-        journal=masked.journal(journal),
-    )
-    return copies, originals
-
-
-def _kept(read: Callable[[RecordedRun], str], run: RecordedRun) -> tuple[str | None, str | None]:
-    """Return the text of a kept file, or why there is none."""
-    try:
-        return read(run), None
-    except LmsconfError as error:
-        return None, f"{error.message}. {error.hint}"
-
-
-def _digest(text: str | None) -> str | None:
-    return None if text is None else sha256_of_bytes(text.encode("utf-8"))
+    if plan is not None:
+        copies["plan"] = masked.plan(plan).encode("utf-8")
+    if "report" in copies:
+        copies["report"] = masked.report(reports.load_apply_report(copies["report"].decode("utf-8"))).encode("utf-8")
+    copies["journal"] = masked.journal(copies["journal"])
 
 
 def _refuse_filled(folder: Path) -> None:
     hint = "Name a folder that does not exist yet, or an empty one."
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise LmsconfError(f"{folder} is not a folder", hint=hint)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise LmsconfError(f"{folder} is not empty", hint=hint)
+    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    refuse_if(
+        (is_other, f"{folder} is not a folder", hint),
+        (not is_other and folder.exists() and any(folder.iterdir()), f"{folder} is not empty", hint),
+        error=LmsconfError,
+    )
 
 
 @contextlib.contextmanager
 def _replaced(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `folder` at the end. Raises LmsconfError if that fails."""
     above, begin = folder.absolute().parent, f".{folder.name[:100]}."
-    hint = "Check that the folder above it exists and is writable, and that there is free space."
     with (
-        os_errors_as(f"{folder} cannot be written", hint),
+        os_errors_as(
+            f"{folder} cannot be written",
+            "Check that the folder above it exists and is writable, and that there is free space.",
+        ),
         TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
     ):
         yield Path(place)
@@ -174,9 +169,6 @@ def _write(place: Path, path: str, content: bytes) -> str:
 
 
 HIDDEN: Final = "(masked)"
-DAMAGED: Final[Mapping[str, Json]] = {"event": "damaged"}
-"""Stands in a masked journal for a line that cannot be read, and so cannot be masked."""
-_SHORTEST: Final = 2
 
 
 class Mask(Protocol):
@@ -226,10 +218,12 @@ class CopyMask:
         return reports.apply_json(self._mask.mask_value(hidden))
 
     def journal(self, content: bytes) -> bytes:
-        """Return the lines of a journal, each with the checksum of what is left of it."""
-        return b"".join(
-            encode_line(DAMAGED if entry is None else self._entry(entry)) for entry in decode_lines(content)
-        )
+        """Return the lines of a journal, each with the checksum of what is left of it.
+
+        A line that cannot be read cannot be masked either: another one stands for it.
+        """
+        entries = ({"event": "damaged"} if one is None else self._entry(one) for one in decode_lines(content))
+        return b"".join(map(encode_line, entries))
 
     def _entry(self, entry: Mapping[str, Json]) -> dict[str, Json]:
         masked = {key: self._text_of(value) for key, value in entry.items()}
@@ -249,18 +243,18 @@ class CopyMask:
         return value
 
     def _change(self, change: Change) -> Change:
-        about = None if change.about is None else cast("dict[str, Json]", self._text_of(dict(change.about)))
         return replace(
             change,
-            about=about,
+            about=None if change.about is None else self._text_of(dict(change.about)),
             source=None,
             reason=change.reason and self._scrub(change.reason),
             problems=tuple(map(self._problem, change.problems)),
         )
 
     def _problem(self, problem: Problem) -> Problem:
-        hint = problem.hint and self._scrub(problem.hint)
-        return replace(problem, message=self._scrub(problem.message), hint=hint, source=None)
+        return replace(
+            problem, message=self._scrub(problem.message), hint=problem.hint and self._scrub(problem.hint), source=None
+        )
 
     def _scrub(self, text: str) -> str:
         return text if self._known is None else self._known.sub(HIDDEN, text)
@@ -272,4 +266,4 @@ def _personal_texts(plan: Plan) -> Iterator[str]:
         if change.address.kind == USER:
             fields = ((one.before, one.after, *one.added, *one.removed) for one in change.fields)
             values = (change.before, change.after, *chain.from_iterable(fields))
-            yield from (text for text in texts_in(values, keys=False) if len(text) >= _SHORTEST)
+            yield from (text for text in texts_in(values, keys=False) if len(text) > 1)

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from typing import Final
+from typing import Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
+from lmsconf.documents.document import TOOL, change_json, escape_invisible, object_json, render_json
 from lmsconf.documents.journal.journal_reader import kept_plan_text
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import exact_pattern, grouped, nearest_names, normalize_email
-from lmsconf.model.outcomes import CallState, RecordedRun
+from lmsconf.model.outcomes import CallState, JournalHeader, RecordedRun
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.selection import canonical_pattern, resolve_pattern
 from lmsconf.render.jinja import terminal_text
-
-_SUGGESTED: Final = 3
-
-
-class ChangeResult(StrEnum):
-    """What became of a planned change. `unknown`: a call of it may have been carried out."""
-
-    DONE = "done"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    NOT_ATTEMPTED = "not_attempted"
 
 
 class RecordedChange(Struct, frozen=True, kw_only=True):
@@ -50,13 +39,13 @@ class RecordedChange(Struct, frozen=True, kw_only=True):
     why_no_plan: str | None = None
 
     @property
-    def result(self) -> ChangeResult:
-        """What became of it, by the states of its calls."""
+    def result(self) -> Literal["done", "failed", "unknown", "not_attempted"]:
+        """What became of it, by the states of its calls. unknown: one of them may have been carried out."""
         if CallState.IN_FLIGHT in self.states:
-            return ChangeResult.UNKNOWN
+            return "unknown"
         if all(state is CallState.NOT_ATTEMPTED for state in self.states):
-            return ChangeResult.NOT_ATTEMPTED
-        return ChangeResult.DONE if self.done == len(self.states) else ChangeResult.FAILED
+            return "not_attempted"
+        return "done" if self.done == len(self.states) else "failed"
 
     @property
     def done(self) -> int:
@@ -87,9 +76,22 @@ def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
     Words of a view, or a name alone, are understood where they mean exactly one resource that the runs changed.
     """
     listed = list(runs)
-    history, seen = _found(listed, asked)
-    meant = None if history.changes else _meant(asked, sorted(seen))
-    return history if meant is None else _found(listed, meant)[0]
+    readable = [run for run in listed if run.opening is not None]
+    seen = sorted({call.address for run in readable for call in run.calls})
+    search = _Search(asked, readable)
+    meant = None if search.changes else _meant(asked, seen)
+    if meant is not None:
+        search = _Search(meant, readable)
+    began = [run.opening.started for run in readable if run.opening is not None]
+    return History(
+        asked=asked if meant is None else meant,
+        changes=tuple(search.changes),
+        runs=len(readable),
+        kept_since=f"{began[-1]:%Y-%m-%d}" if began else None,
+        earlier_names=tuple(search.earlier),
+        near=() if search.changes else tuple(nearest_names(search.canonical, seen, 3)),
+        unreadable=tuple(run.name for run in listed if run.opening is None),
+    )
 
 
 def _meant(asked: str, seen: Sequence[str]) -> str | None:
@@ -100,37 +102,18 @@ def _meant(asked: str, seen: Sequence[str]) -> str | None:
     return next(exact, None) if pattern.matches else None
 
 
-def _found(runs: Sequence[RecordedRun], asked: str) -> tuple[History, set[str]]:
-    """Return the history of exactly what is asked, and all addresses that the runs changed."""
-    search = _Search(asked)
-    headers = {run.name: run.opening for run in runs if run.opening is not None}
-    changes = tuple(change for run in runs if run.name in headers for change in search.in_run(run))
-    began = [header.started for header in headers.values()]
-    history = History(
-        asked=asked,
-        changes=changes,
-        runs=len(headers),
-        kept_since=f"{began[-1]:%Y-%m-%d}" if began else None,
-        earlier_names=tuple(search.earlier),
-        near=() if changes else tuple(nearest_names(search.canonical, sorted(search.seen), _SUGGESTED)),
-        unreadable=tuple(run.name for run in runs if run.opening is None),
-    )
-    return history, search.seen
-
-
 class _Search:
-    """Looks for one resource, or one person, in runs from the newest to the oldest."""
+    """What runs, from the newest to the oldest, changed of exactly one resource, or one person."""
 
-    def __init__(self, asked: str) -> None:
+    def __init__(self, asked: str, runs: Iterable[RecordedRun]) -> None:
         is_email = "@" in asked and "/" not in asked
         self.canonical = self.current = asked if is_email else canonical_pattern(asked)
         person = asked if is_email else _person_in(self.canonical)
         self.email = None if person is None else normalize_email(person)
         self.earlier: list[str] = []
-        self.seen: set[str] = set()
+        self.changes = [change for run in runs for change in self._in_run(run)]
 
-    def in_run(self, run: RecordedRun) -> Iterator[RecordedChange]:
-        self.seen.update(call.address for call in run.calls)
+    def _in_run(self, run: RecordedRun) -> Iterator[RecordedChange]:
         try:
             text = kept_plan_text(run)
             # Most plans name neither: loading a large one takes seconds.
@@ -138,11 +121,10 @@ class _Search:
         except LmsconfError as error:
             yield from self._without_plan(run, f"{error.message}. {error.hint}")
             return
-        if plan is None:
-            return
-        for change in [shown for other_change in plan.changes if (shown := self._fitting(other_change)) is not None]:
-            yield RecordedChange(run=run, address=change.address, states=_states(plan, change, run), change=change)
-            self._follow(change)
+        if plan is not None:
+            for change in list(filter(None, map(self._fitting, plan.changes))):
+                yield RecordedChange(run=run, address=change.address, states=_states(plan, change, run), change=change)
+                self._follow(change)
 
     def _may_be_in(self, text: str) -> bool:
         """Whether the text of a plan file has the address, or the e-mail, anywhere."""
@@ -170,17 +152,15 @@ class _Search:
         """Yield what the journal alone shows: which addresses had calls, and how these ended."""
         fitting = (one for one in run.calls if one.address == self.current or any(map(self._is_person, one.people)))
         for text, calls in grouped(fitting, lambda call: call.address).items():
-            states = [call.effect for call in calls]
-            yield RecordedChange(run=run, address=Address.parse(text), states=states, why_no_plan=why)
+            yield RecordedChange(
+                run=run, address=Address.parse(text), states=[call.effect for call in calls], why_no_plan=why
+            )
 
 
 def _person_in(address: str) -> str | None:
     """Return the e-mail in the address of a person, or of an assignment to one."""
-    for mark in (f"{USER}/", f" -> {USER}/"):
-        before, found, email = address.rpartition(mark)
-        if found and (mark.startswith(" ") or not before):
-            return email
-    return None
+    match = re.fullmatch(rf"(?:.* -> )?{USER}/(.*)", address, re.DOTALL)
+    return None if match is None else match[1]
 
 
 def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change | None:
@@ -216,20 +196,18 @@ def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
     return [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
 
 
-FORMAT: Final = "lmsconf.history/1"
-
-
 def history_text(history: History) -> str:
     """Render the changes run by run, newest first, and how far back the runs go."""
-    near = " or ".join(map(shlex.quote, history.near))
-    return terminal_text("history.txt.j2", history=history, near=near, utc=format_utc)
+    return terminal_text(
+        "history.txt.j2", history=history, near=" or ".join(map(shlex.quote, history.near)), utc=format_utc
+    )
 
 
 def history_json(history: History) -> str:
     """Return the history as JSON."""
     return render_json(
         {
-            "format": FORMAT,
+            "format": "lmsconf.history/1",
             "tool": TOOL,
             "asked": history.asked,
             "runs": history.runs,
@@ -246,17 +224,15 @@ HISTORY_VIEWS: Mapping[str, Callable[[History], str]] = {"text": history_text, "
 
 
 def _change_json(recorded: RecordedChange) -> dict[str, Json]:
-    header = recorded.run.opening
-    assert header is not None  # noqa: S101  # runs without a header are not looked at
-    commit = header.commit
+    header = cast("JournalHeader", recorded.run.opening)  # runs without one are not looked at
     return {
         "run": recorded.run.name,
         "workspace": {"name": header.workspace, "url": header.url},
         "started_at": format_utc(header.started),
         "approvals": dict(sorted(header.meta.items())),
-        "commit": None if commit is None else {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason},
+        "commit": None if header.commit is None else object_json(header.commit),
         "address": str(recorded.address),
-        "result": recorded.result.value,
+        "result": recorded.result,
         "calls": {"done": recorded.done, "planned": len(recorded.states)},
         "change": None if recorded.change is None else _brief(recorded.change),
         "why_no_plan": recorded.why_no_plan,

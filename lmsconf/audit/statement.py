@@ -11,7 +11,7 @@ import os
 import stat
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -37,30 +37,17 @@ FILES: Final = {"journal": "journal.jsonl", "plan": "plan.json", "report": "repo
 """What there are copies of → the name of the copy in the folder of its run."""
 
 
-class RunCopies(Struct, frozen=True, kw_only=True):
-    """The copies of the files of a run, masked or whole. plan, report: None if they are not kept."""
-
-    run: str
-    journal: bytes
-    plan: str | None
-    report: str | None
-
-    def files(self) -> dict[str, bytes]:
-        """Return the content of each file by its path in the folder."""
-        texts = {"plan": self.plan, "report": self.report}
-        kept = {name: text.encode("utf-8") for name, text in texts.items() if text is not None}
-        held = {"journal": self.journal, **kept}
-        return {copy_path(self.run, name): content for name, content in held.items()}
-
-
 def copy_path(run: str, name: str) -> str:
     """Return the path of a copy below the folder of evidence. name: a key of FILES."""
     return f"{FOLDER}/{run}/{FILES[name]}"
 
 
-def run_entry(copies: RunCopies) -> dict[str, Json]:
-    """Return what the copies show of a run. Raises ValueError or LmsconfError for copies that lmsconf did not write."""
-    run = parse_journal(copies.run, copies.journal)
+def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
+    """Return what the copies of a run's files show: of its journal, and of plan and report where they are kept.
+
+    copies: by the keys of FILES, masked or whole. Raises ValueError or LmsconfError for what lmsconf did not write.
+    """
+    run = parse_journal(name, copies["journal"])
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")
     header, ending = run.opening, run.ending
@@ -83,16 +70,16 @@ def run_entry(copies: RunCopies) -> dict[str, Json]:
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
-        **_plan(copies.plan),
-        **_report(copies.report),
+        **_plan(copies.get("plan")),
+        **_report(copies.get("report")),
     }
 
 
-def _plan(text: str | None) -> dict[str, Json]:
+def _plan(content: bytes | None) -> dict[str, Json]:
     """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
-    if text is None:
+    if content is None:
         return {"manifests": None, "changes": None, "effects": None, "consents": []}
-    plan = parse_document(text)
+    plan = parse_document(content.decode("utf-8"))
     return {
         "manifests": value_at(plan, str, "manifests", "digest"),
         "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
@@ -108,11 +95,11 @@ def _plan(text: str | None) -> dict[str, Json]:
     }
 
 
-def _report(text: str | None) -> dict[str, Json]:
+def _report(content: bytes | None) -> dict[str, Json]:
     """Return how a report ends, and the number of its problems."""
-    if text is None:
+    if content is None:
         return {"problems": None, "left": None}
-    report = parse_document(text)
+    report = parse_document(content.decode("utf-8"))
     return {
         "problems": len(value_at(report, list[Json], "problems")),
         "left": len(value_at(report, list[Json], "residue")),
@@ -134,24 +121,26 @@ def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
     if list(map(entry_order, entries)) != sorted(map(entry_order, entries)):
         yield finding("evidence/order", "the runs are not in the order of their numbers")
     for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
-        chained = [entry for entry in group if entry["chain"] is not None]
-        for earlier, later in pairwise(chained):
-            yield from _link_findings(earlier, later)
+        links = pairwise(entry for entry in group if entry["chain"] is not None)
+        yield from filter(None, starmap(_wrong_link, links))
 
 
-def _link_findings(earlier: Entry, later: Entry) -> Iterator[Problem]:
+def _wrong_link(earlier: Entry, later: Entry) -> Problem | None:
+    """Return what is wrong with the link of a run to the one before it; None if nothing is."""
     here, there = value_at(earlier, int, "chain", "number"), value_at(later, int, "chain", "number")
     name, run = value_at(earlier, str, "run"), value_at(later, str, "run")
-    if there <= here:
+    missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
+    cases = (
         # A folder `.lmsconf/runs` that was deleted begins a chain with number 1 again.
-        yield finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
-    elif there != here + 1:
-        missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
-        yield finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
-    elif json_at(later, "chain", "previous") != name:
-        yield finding("evidence/chain", f"{run} names another run before it than {name}")
-    elif json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"):
-        yield finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
+        (there <= here, f"{run} and {name} are both run {there} of their workspace, or out of order"),
+        (there != here + 1, f"{missing} missing between {name} (run {here}) and {run} (run {there})"),
+        (json_at(later, "chain", "previous") != name, f"{run} names another run before it than {name}"),
+        (
+            json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"),
+            f"the journal of {name} is not the one that {run} names by its digest",
+        ),
+    )
+    return next((finding("evidence/chain", message) for is_wrong, message in cases if is_wrong), None)
 
 
 def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
@@ -188,7 +177,6 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
     )
 
 
-_LARGEST: Final = 64 << 10
 _MAKE: Final = "Make one with: openssl genpkey -algorithm ed25519 -out key.pem && chmod 600 key.pem"
 
 
@@ -203,6 +191,14 @@ class PublicKey(Struct, frozen=True):
 
     keyid: str
     pem: str
+
+    @classmethod
+    def of(cls, key: Ed25519PublicKey) -> PublicKey:
+        """Return a key as it is written down."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        der, pem = (key.public_bytes(form, PublicFormat.SubjectPublicKeyInfo) for form in (Encoding.DER, Encoding.PEM))
+        return cls(sha256_of_bytes(der), pem.decode())
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
         """Whether the holder of the private key signed the message."""
@@ -219,11 +215,6 @@ SigningKey: TypeAlias = "Ed25519PrivateKey"
 """The key that signs."""
 
 
-def public_key_of(key: SigningKey) -> PublicKey:
-    """Return the key that verifies what another one signs."""
-    return _public(key.public_key())
-
-
 def load_signing_key(path: Path) -> SigningKey:
     """Load an Ed25519 key in PEM, unencrypted PKCS 8. Raises SigningError, also if other users can read the file."""
     require_package()
@@ -231,9 +222,8 @@ def load_signing_key(path: Path) -> SigningKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = _content(path, private=True)
     try:
-        key = load_pem_private_key(content, password=None)
+        key = load_pem_private_key(_content(path, private=True), password=None)
     except TypeError as error:
         raise SigningError(f"{path} is encrypted", hint="Give a key without a passphrase.") from error
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -245,7 +235,6 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """Load an Ed25519 public key in PEM. Raises SigningError."""
-    require_package()
     return parse_public_key(_content(path, private=False), str(path))
 
 
@@ -255,7 +244,7 @@ def parse_public_key(content: bytes, name: str) -> PublicKey:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return _public(_loaded(content))
+        return PublicKey.of(_loaded(content))
     except (ValueError, UnsupportedAlgorithm) as error:
         raise SigningError(
             f"{name} is not an Ed25519 public key in PEM",
@@ -274,13 +263,6 @@ def _loaded(content: bytes) -> Ed25519PublicKey:
     return key
 
 
-def _public(key: Ed25519PublicKey) -> PublicKey:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return PublicKey(sha256_of_bytes(der), key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
-
-
 def require_package() -> None:
     """Raise SigningError unless the package for signatures is installed."""
     try:
@@ -297,7 +279,7 @@ def _content(path: Path, *, private: bool) -> bytes:
         with open_nonblocking(path) as file:
             if private and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
-            return file.read(_LARGEST)
+            return file.read(64 << 10)
     except OSError as error:
         raise SigningError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
@@ -305,8 +287,6 @@ def _content(path: Path, *, private: bool) -> bytes:
 STATEMENT: Final = "evidence.intoto.json"
 ENVELOPE: Final = "evidence.dsse.json"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
-PREDICATE_TYPE: Final = "https://lmsconf.example/evidence/v1"
-_TYPE: Final = "https://in-toto.io/Statement/v1"
 _SUMMARY: Final = (
     "run",
     "workspace",
@@ -327,17 +307,26 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
 
     evidence: the document `evidence.json`. digests: by path, of all files but the statement and its envelope.
     """
-    runs = cast("list[Mapping[str, Json]]", evidence["runs"])
     subject: list[Json] = [{"name": path, "digest": {"sha256": digests[path]}} for path in sorted(digests)]
-    about: dict[str, Json] = {key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")}
-    about["signer"] = None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem}
-    about["runs"] = [{key: run[key] for key in _SUMMARY} for run in runs]
-    return render_json({"_type": _TYPE, "subject": subject, "predicateType": PREDICATE_TYPE, "predicate": about})
+    about: dict[str, Json] = {
+        **{key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")},
+        "signer": None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem},
+        "runs": [{key: run[key] for key in _SUMMARY} for run in cast("list[Mapping[str, Json]]", evidence["runs"])],
+    }
+    return render_json(
+        {
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": subject,
+            "predicateType": "https://lmsconf.example/evidence/v1",
+            "predicate": about,
+        }
+    )
 
 
-def envelope_text(statement: bytes, key: SigningKey) -> str:
-    """Return the DSSE envelope of the statement with its signature."""
-    return _envelope(statement, public_key_of(key).keyid, key.sign(pre_authentication_encoding(statement)))
+def signed_envelope(statement: bytes, key: SigningKey) -> str:
+    """Return the DSSE envelope of the statement with the signature of a key."""
+    keyid = PublicKey.of(key.public_key()).keyid
+    return _envelope(statement, keyid, key.sign(pre_authentication_encoding(statement)))
 
 
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
@@ -356,6 +345,10 @@ def pre_authentication_encoding(payload: bytes) -> bytes:
 
 
 def _envelope(statement: bytes, keyid: str, signature: bytes) -> str:
-    signatures: list[Json] = [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}]
-    payload = b64encode(statement).decode("ascii")
-    return render_json({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": signatures})
+    return render_json(
+        {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": b64encode(statement).decode("ascii"),
+            "signatures": [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}],
+        }
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,7 +17,6 @@ from lmsconf.audit.statement import (
     FILES,
     STATEMENT,
     PublicKey,
-    RunCopies,
     chain_findings,
     copy_path,
     evidence_html,
@@ -31,7 +31,7 @@ from lmsconf.audit.statement import (
 )
 from lmsconf.documents.document import TOOL, json_at, parse_document, render_json, value_at
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.model.canonical_json import Json, sha256_of_bytes
+from lmsconf.model.canonical_json import Json, members, sha256_of_bytes
 from lmsconf.support.files import os_error_message
 
 _LARGEST: Final = 1 << 30
@@ -60,23 +60,30 @@ class _Folder:
     def __init__(self, root: Path) -> None:
         self.findings: list[Problem] = []
         self.contents: dict[str, bytes] = {}
-        for path in sorted(_paths(root)):
-            self._read(path, path.relative_to(root).as_posix())
+        paths = sorted(islice(_paths(root), _MOST + 1))
+        if len(paths) > _MOST:
+            raise LmsconfError(
+                f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
+            )
+        for path in paths:
+            name = path.relative_to(root).as_posix()
+            try:
+                if path.is_symlink() or not path.is_file():
+                    self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
+                elif path.stat().st_size > _LARGEST:
+                    self.found("evidence/changed", f"{name} is larger than lmsconf writes")
+                else:
+                    self.contents[name] = path.read_bytes()
+            except OSError as error:
+                self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
 
     def found(self, code: str, message: str) -> None:
         self.findings.append(finding(code, message))
 
-    def _read(self, path: Path, name: str) -> None:
-        if path.is_symlink() or not path.is_file():
-            self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
-            return
-        try:
-            if path.stat().st_size <= _LARGEST:
-                self.contents[name] = path.read_bytes()
-            else:
-                self.found("evidence/changed", f"{name} is larger than lmsconf writes")
-        except OSError as error:
-            self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
+    def expect(self, holds: object, code: str, message: str) -> None:
+        """Note what is wrong, unless this holds."""
+        if not holds:
+            self.found(code, message)
 
 
 def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()) -> Verification:
@@ -101,8 +108,7 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
     compared_page = False
     if evidence is not None:
         try:
-            entries, compared_page = _compare_evidence(folder, evidence)
-            _compare_statement(folder, evidence, signer)
+            entries, compared_page = _compare_evidence(folder, evidence, signer)
             folder.findings.extend(head_findings(entries, heads))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
@@ -119,17 +125,10 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
 
 def _paths(root: Path) -> Iterator[Path]:
     """Yield what is in the folder and below; a folder only if it is empty, or a link."""
-    number = 0
     for above, folders, files in os.walk(root):
         links = [name for name in folders if (Path(above) / name).is_symlink()]
         names = [*files, *links] if files or folders or Path(above) == root else [""]
-        for name in names:
-            number += 1
-            if number > _MOST:
-                raise LmsconfError(
-                    f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
-                )
-            yield Path(above) / name
+        yield from (Path(above) / name for name in names)
 
 
 def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
@@ -139,13 +138,13 @@ def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
         folder.found("evidence/missing", f"{name} is missing")
         return None
     try:
-        document = json.loads(content)
-        if not isinstance(document, dict) or render_json(document).encode("utf-8", "surrogatepass") != content:
+        document = members(json.loads(content))
+        if render_json(document).encode("utf-8", "surrogatepass") != content:
             raise ValueError("it is spelled in another way")
+        return document
     except (ValueError, RecursionError) as error:
         folder.found("evidence/changed", f"{name} was changed: {error}")
-        return None
-    return cast("dict[str, Json]", document)
+    return None
 
 
 def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, str], PublicKey | None]:
@@ -175,14 +174,17 @@ def _compare_files(folder: _Folder, digests: Mapping[str, str]) -> None:
     """Find files that are missing or changed, by their digests."""
     for name, digest in digests.items():
         content = folder.contents.get(name)
-        if content is None:
-            folder.found("evidence/missing", f"{name} is missing")
-        elif sha256_of_bytes(content) != digest:
-            folder.found("evidence/changed", f"{name} was changed")
+        folder.expect(content is not None, "evidence/missing", f"{name} is missing")
+        folder.expect(content is None or sha256_of_bytes(content) == digest, "evidence/changed", f"{name} was changed")
 
 
-def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[list[Mapping[str, Json]], bool]:
-    """Compare `evidence.json` with the copies of each run, with the chain, and with the page. Raises ValueError."""
+def _compare_evidence(
+    folder: _Folder, evidence: Mapping[str, Json], signer: PublicKey | None
+) -> tuple[list[Mapping[str, Json]], bool]:
+    """Compare `evidence.json` with the copies of each run, the chain, the page and the statement. Raises ValueError.
+
+    Returns its entries, and whether the page was compared.
+    """
     if (format := json_at(evidence, "format")) != FORMAT:
         raise ValueError(f"it has the format {format}, and this lmsconf reads {FORMAT}")
     entries = value_at(evidence, list[Mapping[str, Json]], "runs")
@@ -198,6 +200,12 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
     same_version = evidence["tool"] == TOOL
     if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
         folder.found("evidence/forged", f"{PAGE} does not show what {EVIDENCE} states")
+    digests = {
+        name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
+    }
+    content = folder.contents.get(STATEMENT)
+    if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
+        folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")
     return entries, same_version
 
 
@@ -207,13 +215,17 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     paths = {name: copy_path(run, name) for name in FILES if json_at(originals, name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name, content in held.items():
-        if whole and sha256_of_bytes(content) != originals[name]:
-            folder.found("evidence/forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
+        folder.expect(
+            not whole or sha256_of_bytes(content) == originals[name],
+            "evidence/forged",
+            f"{paths[name]} is not the original that {EVIDENCE} names by its digest",
+        )
     for name in ("plan", "report"):
-        if name in paths and originals[name] != json_at(entry, f"recorded_{name}"):
-            folder.found(
-                "evidence/forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest"
-            )
+        folder.expect(
+            name not in paths or originals[name] == json_at(entry, f"recorded_{name}"),
+            "evidence/forged",
+            f"the journal of {run} records another {name} than {EVIDENCE} names by its digest",
+        )
     if held.keys() == paths.keys():
         _compare_copies(folder, entry, run, held)
     return set(paths.values())
@@ -221,51 +233,39 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
 
 def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: Mapping[str, bytes]) -> None:
     try:
-        texts = {name: content.decode("utf-8") for name, content in held.items() if name != "journal"}
-        copies = RunCopies(run=run, journal=held["journal"], plan=texts.get("plan"), report=texts.get("report"))
-        shown = {**run_entry(copies), "originals": entry["originals"]}
-        digests = {str(parse_document(text).get("digest")) for text in texts.values()}
+        shown = {**run_entry(run, held), "originals": entry["originals"]}
+        documents = (content.decode("utf-8") for name, content in held.items() if name != "journal")
+        digests = {str(parse_document(text).get("digest")) for text in documents}
     except (LmsconfError, ValueError, RecursionError) as error:
         folder.found("evidence/changed", f"the copies of {run} cannot be read: {error}")
         return
     for key in sorted(shown.keys() | entry.keys()):
-        if shown.get(key) != entry.get(key):
-            folder.found("evidence/forged", f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files")
-    if digests - {str(entry.get("digest"))}:
-        folder.found("evidence/forged", f"plan, report and journal of {run} are not of the same plan")
-
-
-def _compare_statement(folder: _Folder, evidence: Mapping[str, Json], signer: PublicKey | None) -> None:
-    """Find a statement that is not the one about these files and runs."""
-    stated = folder.contents.keys() - {STATEMENT, ENVELOPE}
-    digests = {name: sha256_of_bytes(folder.contents[name]) for name in stated}
-    content = folder.contents.get(STATEMENT)
-    if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
-        folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")
+        folder.expect(
+            shown.get(key) == entry.get(key),
+            "evidence/forged",
+            f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files",
+        )
+    is_same_plan = digests <= {str(entry.get("digest"))}
+    folder.expect(is_same_plan, "evidence/forged", f"plan, report and journal of {run} are not of the same plan")
 
 
 def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey | None) -> None:
-    envelope, statement = folder.contents.get(ENVELOPE), folder.contents.get(STATEMENT)
+    code, envelope, statement = "evidence/signature", folder.contents.get(ENVELOPE), folder.contents.get(STATEMENT)
     if signer is None or statement is None:
-        if envelope is not None:
-            folder.found("evidence/signature", f"{ENVELOPE} was added: the statement names no signer")
-        if key is not None:
-            folder.found(
-                "evidence/signature", "the folder is not signed, and --key names whose signature it should have"
-            )
+        folder.expect(envelope is None, code, f"{ENVELOPE} was added: the statement names no signer")
+        folder.expect(key is None, code, "the folder is not signed, and --key names whose signature it should have")
         return
     if envelope is None:
-        folder.found("evidence/signature", f"{ENVELOPE} is missing, and the statement names a signer")
+        folder.found(code, f"{ENVELOPE} is missing, and the statement names a signer")
         return
     try:
-        signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
-        valid = signer.verifies(signature, pre_authentication_encoding(statement))
-    except (ValueError, RecursionError) as error:
-        folder.found("evidence/signature", f"{ENVELOPE} was changed: {error}")
-        return
-    if not valid:
-        folder.found(
-            "evidence/signature", f"{ENVELOPE} does not have the signature of the signer that the statement names"
+        is_valid = signer.verifies(
+            signature_in(envelope.decode("utf-8"), statement, signer.keyid), pre_authentication_encoding(statement)
         )
-    if key is not None and key.keyid != signer.keyid:
-        folder.found("evidence/signature", f"another key signed it: {signer.keyid}, and --key is {key.keyid}")
+    except (ValueError, RecursionError) as error:
+        folder.found(code, f"{ENVELOPE} was changed: {error}")
+        return
+    folder.expect(is_valid, code, f"{ENVELOPE} does not have the signature of the signer that the statement names")
+    if key is not None:
+        is_signer = key.keyid == signer.keyid
+        folder.expect(is_signer, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}")

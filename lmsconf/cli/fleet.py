@@ -200,9 +200,7 @@ def apply(
     from lmsconf.cli.output import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
-        applied_before,
         apply_waves,
-        describe_waves,
         make_waves,
         read_applied,
         refuse_fleet_guards,
@@ -228,9 +226,8 @@ def apply(
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
     if not auto_approve:
         write_stderr(fleet_headline(FleetReport(index=planned)))
-        write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
-        if before := applied_before(planned, applied):
-            write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
+        sizes = (f"{selector} ({count_noun(len(wave), 'workspace')})" for selector, wave in waves.items())
+        write_stderr(f"Waves: {', then '.join(sizes)}.")
         require_consent("Apply these plans?")
     index = apply_waves(
         waves,

@@ -166,7 +166,7 @@ class FleetRun:
             action=action,
             url=str(self.project.mapping_at("workspaces", workspace)["url"]),
             labels=self.project.labels(workspace),
-            out=out.absolute(),
+            out=str(out.absolute()),
             **{**self._terms, **more},
         )
 

@@ -213,7 +213,7 @@ def _write(
 ) -> None:
     """Write the evidence of the run that is chosen, or of all since a date. Raises UsageError for more than one."""
     from lmsconf.audit.bundle import write_evidence
-    from lmsconf.audit.statement import chain_findings, load_signing_key, public_key_of
+    from lmsconf.audit.statement import PublicKey, chain_findings, load_signing_key
     from lmsconf.cli.people_masking import PeopleMask
     from lmsconf.documents.journal.journal_reader import find_run
     from lmsconf.model.names import count_noun
@@ -227,7 +227,7 @@ def _write(
     document = write_evidence(runs, out, datetime.now(UTC), mask=None if people else PeopleMask(), since=since, key=key)
     report_problems(list(chain_findings(cast("list[Mapping[str, Json]]", document["runs"]))))
     masked = "It names people." if people else "People are masked in it."
-    signed = "It is not signed." if key is None else f"Signed with {public_key_of(key).keyid}."
+    signed = "It is not signed." if key is None else f"Signed with {PublicKey.of(key.public_key()).keyid}."
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
 
 

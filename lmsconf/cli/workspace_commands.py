@@ -324,7 +324,7 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
     from lmsconf.manifest.file_set import PROJECT_FILE
     from lmsconf.support.files import read_text, write_atomically
 
-    words = {key: value for key, value in probe.values.items() if settings.dialect.get(key) != value}
+    words = {one.key: one.value for one in probe.lessons if one.value not in (None, settings.dialect.get(one.key))}
     if not words:
         return replace(diagnosis, probe=probe)
     path = (settings.root / PROJECT_FILE).resolve()

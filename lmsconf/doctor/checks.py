@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import platform
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -20,12 +19,13 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE, assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
-from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
+from lmsconf.errors import ApiError, LmsconfError, ProblemsFound, Rejected, SourceLocation
+from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT, Kind, listed_name
+from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, GROUP, listed_name
 from lmsconf.model.calls import Api, ListedRows, ListOperation
-from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import count_noun, normalize_name
+from lmsconf.model.canonical_json import members
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.planner.read.read_all_kinds import count_people
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
 
-_TOLERATED: Final = timedelta(seconds=30)
 _LISTED: Final = 10
 
 
@@ -53,25 +52,22 @@ class ClockSkewCheck(Struct):
             date = parsedate_to_datetime(exchange.date or "")
         except ValueError:
             return
-        now = self.clock()
         # The header is truncated to seconds; the smallest difference seen has the least latency.
-        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
-        if self.ahead is None or abs(ahead) < abs(self.ahead):
-            self.ahead = ahead
+        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - self.clock() + timedelta(seconds=0.5)
+        self.ahead = ahead if self.ahead is None else min(self.ahead, ahead, key=abs)
 
     def finding(self) -> CheckResult:
         """Report the difference between the two clocks."""
         if self.ahead is None:
-            return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
+            return CheckResult("clock", "unknown", "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
-        which = "behind" if seconds > 0 else "ahead of"
         return _first_result(
             "clock",
-            (abs(self.ahead) <= _TOLERATED, Health.OK, f"within {max(1, abs(seconds))} s of the service's", None),
+            (abs(self.ahead) <= timedelta(seconds=30), "ok", f"within {max(1, abs(seconds))} s of the service's", None),
             (
                 True,
-                Health.WARNING,
-                f"this machine is {abs(seconds):,} s {which} the service",
+                "warning",
+                f"this machine is {abs(seconds):,} s {'behind' if seconds > 0 else 'ahead of'} the service",
                 "Set this machine's clock: visibility windows and the token's expiry follow the service's clock.",
             ),
         )
@@ -90,8 +86,7 @@ def run_read_only_checks(
     findings: list[CheckResult] = [_token(settings, now)]
     try:
         people = count_people(reader).total
-        accepted = "the service responds and accepts the token for reading"
-        findings.insert(0, CheckResult("connection", Health.OK, accepted))
+        findings.insert(0, CheckResult("connection", "ok", "the service responds and accepts the token for reading"))
         findings += [
             watch.finding(),
             check_page_size(measure_page_sizes(reader, spec.integer_behaviour(PAGE_SIZE))),
@@ -99,84 +94,66 @@ def run_read_only_checks(
         ]
     except ApiError as error:
         check = "connection" if people is None else "listings"
-        findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))
+        findings.insert(0, CheckResult(check, "error", error.message, error.hint))
         failure = error.exit
     kinds, manifests = _manifests(settings)
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    installed = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
     return DoctorReport(
         workspace=settings.workspace.name,
         url=settings.workspace.url,
         people=people,
-        findings=(*findings, manifests, _versions()),
+        findings=(*findings, manifests, CheckResult("versions", "ok", installed)),
         assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
-    )
-
-
-def _versions() -> CheckResult:
-    """Report what a support request needs to know of the installation."""
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return CheckResult(
-        "versions",
-        Health.OK,
-        f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}",
     )
 
 
 def _token(settings: Settings, now: datetime) -> CheckResult:
     chosen = settings.workspace
     if chosen.embedded:
-        return CheckResult("token", Health.OK, "the embedded workspace needs no token")
+        return CheckResult("token", "ok", "the embedded workspace needs no token")
     if chosen.token is None:
-        return CheckResult(
-            "token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace."
-        )
+        return CheckResult("token", "warning", "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace.")
     try:
         return check_token_expiry(chosen.token.secret().reveal(), now)
     except LmsconfError as error:
-        return CheckResult("token", Health.ERROR, error.message, error.hint)
+        return CheckResult("token", "error", error.message, error.hint)
 
 
 def _names(reader: Api) -> Iterable[CheckResult]:
-    """Report how many resources of a limited kind exist, and names that are live more than once."""
+    """Report how many custom fields there are, and names that are live more than once."""
     operations = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
     operations[CONTENT] = CATALOG
     listings = reader.together({name: partial(reader.rows, operation) for name, operation in operations.items()})
-    for kind in KINDS.values():
-        if kind.limit is not None and kind.name in listings:
-            yield _used(kind, kind.limit, len(listings[kind.name].rows))
+    used = len(listings[CUSTOM_FIELD].rows)
+    message = f"{used} of {MOST_FIELDS} custom fields are used"
+    yield _first_result(
+        "fields",
+        (used < MOST_FIELDS, "ok", message, None),
+        (True, "warning", message, "Delete one before you create another."),
+    )
     twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
     incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
     if incomplete:
         hint = "Nothing is created or deleted from such a list."
-        yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
+        yield CheckResult("listings", "warning", "; ".join(incomplete), hint)
     more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
     hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
     yield _first_result(
         "names",
-        (twice, Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint),
-        (True, Health.OK, "no duplicate names within a kind", None),
+        (twice, "warning", "; ".join(twice[:_LISTED]) + more, hint),
+        (True, "ok", "no duplicate names within a kind", None),
     )
 
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
-    """Each name that several rows share, with their ids."""
-    ids: defaultdict[str, list[str]] = defaultdict(list)
-    known = KINDS.get(kind)
-    for row in rows.rows:
-        name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
-        ids[name].append(str(row[listing.id]))
-    twice = ((name, sorted(same)) for name, same in sorted(ids.items()) if len(same) > 1)
-    return (f"{kind}/{name} is live {len(same)} times: {', '.join(same)}" for name, same in twice)
-
-
-def _used(kind: Kind, limit: int, used: int) -> CheckResult:
-    """Report how many resources of a kind exist of those that a workspace can hold."""
-    message = f"{used} of {limit} {kind.plural} are used"
-    return _first_result(
-        kind.plural.rpartition(" ")[2],
-        (used < limit, Health.OK, message, None),
-        (True, Health.WARNING, message, "Delete one before you create another."),
-    )
+    """Each name that several rows share, with their ids. Content is named as groups are."""
+    by_name = grouped(rows.rows, partial(listed_name, KINDS.get(kind, KINDS[GROUP])))
+    for name, same in sorted(by_name.items()):
+        if len(same) > 1:
+            ids = sorted(str(row[listing.id]) for row in same)
+            yield f"{kind}/{name} is live {len(ids)} times: {', '.join(ids)}"
 
 
 def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
@@ -185,39 +162,17 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
     try:
         manifests = load_manifests(settings)
     except ProblemsFound as problems:
-        return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
+        return kinds, CheckResult("manifests", "warning", problems.problems[0].message, "See: lmsconf validate")
     kinds |= {resource.address.kind for resource in manifests.declared} | {one.address.kind for one in manifests.absent}
     errors = sum(problem.is_error for problem in manifests.problems)
     return kinds, _first_result(
         "manifests",
-        (errors, Health.WARNING, f"they have {errors} errors", "See: lmsconf validate"),
-        (True, Health.OK, f"{len(manifests.declared)} resources are declared", None),
+        (errors, "warning", f"they have {errors} errors", "See: lmsconf validate"),
+        (True, "ok", f"{len(manifests.declared)} resources are declared", None),
     )
 
 
-_CHECK: Final = "token"
-_SOON: Final = timedelta(days=14)
 _RENEW: Final = "Create another API key in the workspace, where three can be active, and replace the old one."
-
-
-def check_token_expiry(token: str, now: datetime) -> CheckResult:
-    """Report how long the token remains valid."""
-    try:
-        ends = _end(token)
-    except (ValueError, OverflowError, OSError):
-        # The error message could quote the secret, so it is left out.
-        return CheckResult(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so its expiry is not known")
-    if ends is None:
-        return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
-    day = f"{ends:%Y-%m-%d %H:%M} UTC"
-    left = ends - now
-    message = f"it expires in {count_noun(left.days, 'day') if left.days else 'less than a day'}, at {day}"
-    return _first_result(
-        _CHECK,
-        (left <= timedelta(0), Health.ERROR, f"it expired at {day}", _RENEW),
-        (left < _SOON, Health.WARNING, message, _RENEW),
-        (True, Health.OK, message, None),
-    )
 
 
 class _Claims(Struct):
@@ -226,17 +181,30 @@ class _Claims(Struct):
     exp: float | None = None
 
 
-def _end(token: str) -> datetime | None:
-    """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
-    _, encoded, _ = token.split(".")
-    claims = msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Claims)
-    return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
+def check_token_expiry(token: str, now: datetime) -> CheckResult:
+    """Report how long the token remains valid."""
+    try:
+        _, encoded, _ = token.split(".")
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Claims)
+        ends = None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
+    except (ValueError, OverflowError, OSError):
+        # The error message could quote the secret, so it is left out.
+        return CheckResult("token", "unknown", "it is not a readable JSON Web Token, so its expiry is not known")
+    if ends is None:
+        return CheckResult("token", "ok", "the token has no expiry claim")
+    day = f"{ends:%Y-%m-%d %H:%M} UTC"
+    left = ends - now
+    message = f"it expires in {count_noun(left.days, 'day') if left.days else 'less than a day'}, at {day}"
+    return _first_result(
+        "token",
+        (left <= timedelta(0), "error", f"it expired at {day}", _RENEW),
+        (left < timedelta(days=14), "warning", message, _RENEW),
+        (True, "ok", message, None),
+    )
 
 
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""
-_SMALLER: Final = (50, 25, 20, 10, 5)
-_PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
 class ListingPageSize(Struct, frozen=True):
@@ -250,8 +218,11 @@ class ListingPageSize(Struct, frozen=True):
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
     """Return what listings that are long enough return for that page size. Raises ApiError if one cannot be read."""
-    sizes = [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
-    return [size for size in sizes if size is not None]
+    sizes = (
+        _limit(api, one, min(requested, MOST) if one is CATALOG else requested)
+        for one in (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
+    )
+    return list(filter(None, sizes))
 
 
 def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
@@ -264,30 +235,31 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
     short = [limit for limit in limits if limit.most < limit.requested]
-    verbs = {True: "takes", False: "gives"}
-    message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
-    health = Health.ERROR if any(one.refused for one in short) else Health.WARNING
-    operations = [limit.operation for limit in limits]
-    unknown = "no listing is longer than a page, so the largest page size is not known"
+    message = ", ".join(
+        f"{one.operation} {'takes' if one.refused else 'gives'} {one.most} of {one.requested}" for one in short
+    )
     return _first_result(
         "pages",
-        (short, health, message, f"Set under `dialect:` {PAGE_SIZE}: {most}"),
-        (not operations, Health.UNKNOWN, unknown, None),
-        (True, Health.OK, f"{', '.join(operations)}: whole pages of {most}", None),
+        (
+            short,
+            "error" if any(one.refused for one in short) else "warning",
+            message,
+            f"Set under `dialect:` {PAGE_SIZE}: {most}",
+        ),
+        (not limits, "unknown", "no listing is longer than a page, so the largest page size is not known", None),
+        (True, "ok", f"{', '.join(limit.operation for limit in limits)}: whole pages of {most}", None),
     )
 
 
 def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize | None:
     """Find the largest page of one listing, by smaller sizes if a large one is rejected; None if it is too short."""
-    for size in (requested, *(size for size in _SMALLER if size < requested)):
+    for size in (requested, *(size for size in (50, 25, 20, 10, 5) if size < requested)):
         try:
             rows, total = _page(api, listing, size)
         except Rejected:
             continue
-        if size < requested:
-            return ListingPageSize(listing.name, requested, size, refused=True)
-        if rows >= size:
-            return ListingPageSize(listing.name, requested, size)
+        if size < requested or rows >= size:
+            return ListingPageSize(listing.name, requested, size, refused=size < requested)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
         return ListingPageSize(listing.name, requested, rows) if more and rows else None
     raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
@@ -295,14 +267,10 @@ def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize 
 
 def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
     """The number of rows returned, and the total that the listing reports."""
-    answer = api.get(listing.name, query={"skip": skip, "limit": size})
-    rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
-    if rows is None and skip:
-        rows = []
-    if not isinstance(rows, list):
-        raise InvalidResponse(f"{listing.name} is missing its {listing.rows}", operation=listing.name)
-    total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
-    return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None
+    answer = members(api.get(listing.name, query={"skip": skip, "limit": size}))
+    rows, total = answer.get(listing.rows), answer.get(listing.total or "")
+    number = len(rows) if isinstance(rows, list) else 0
+    return number, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
 def list_dialect_assumptions(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -38,16 +37,6 @@ from lmsconf.support.files import read_own_file, write_own_file
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
 """How far ahead the archive dates of a probe are."""
-_MOST_TRIES: Final = 300
-"""How many forms are tried to clear an answer."""
-_PARTS: Final = {
-    "rights": "rights",
-    "applications": "applications",
-    "date": "archive date",
-    "metadata": "metadata",
-    "answers": "answers",
-}
-"""The fields of a PersonBackup that a probe may change, as messages call them."""
 
 
 class PersonBackup(Struct, frozen=True):
@@ -125,9 +114,13 @@ class PersonBackup(Struct, frozen=True):
         """Send answers to fields together with all earlier ones, which the service may otherwise clear."""
         behaviour = client.spec.with_values(trying).behaviour
         held = encode_live_answers(behaviour, self.fields, self.answers or ())
-        new = {field.id: encode_answer(behaviour, field.type, answer) for field, answer in given}
-        body = build_answers_body(behaviour, {**held, **new})
-        return client.send(ANSWERS, path={"userId": self.id}, fields=body)
+        new = {str(field.id): encode_answer(behaviour, field.type, answer) for field, answer in given}
+        return client.send(ANSWERS, path={"userId": self.id}, fields=build_answers_body(behaviour, {**held, **new}))
+
+    def send_date(self, client: TrialClient, date: int | None, trying: Trying) -> WriteResult:
+        """Send an archive date."""
+        operation = "users.set-custom-archived-date"
+        return client.send(operation, path={"userId": self.id}, fields={"date": date}, trying=trying)
 
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
@@ -135,18 +128,16 @@ class PersonBackup(Struct, frozen=True):
         lost = [right for right in RIGHTS if now.rights[right] is not was[right]]
         undone = [f"{right} of {self.email} was {was[right]}, became {now.rights[right]}" for right in lost]
         for right in lost:
-            path = {"userId": self.id, "endow": str(was[right]).lower()}
-            client.send(f"user-access.make-{right}", path=path)
+            client.send(f"user-access.make-{right}", path={"userId": self.id, "endow": str(was[right]).lower()})
         if lost:
             # A service may give applications with a right, and take them with it.
             now = self.retake(client)
-        parts = (
+        for part, is_changed, restore in (
             ("an application", now.applications != self.applications, self.restore_applications),
             ("the archive date", now.date != self.date, self.restore_date),
-            ("the metadata", now.metadata != self.metadata, self.restore_metadata),
+            ("the metadata", now.metadata != self.metadata, partial(self.send_metadata, metadata=self.metadata)),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
-        )
-        for part, is_changed, restore in parts:
+        ):
             if is_changed:
                 restore(client)
                 undone.append(f"{part} of {self.email} was changed")
@@ -155,8 +146,11 @@ class PersonBackup(Struct, frozen=True):
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
         now = self.retake(client)
-        differing = [part for part in _PARTS if getattr(now, part) != getattr(self, part)]
-        return [f"the {_PARTS[part]} of {self.email}: not as before" for part in differing]
+        return [
+            f"the {'archive date' if part == 'date' else part} of {self.email}: not as before"
+            for part in ("rights", "applications", "date", "metadata", "answers")
+            if getattr(now, part) != getattr(self, part)
+        ]
 
     def clear_scratch_answers(self, client: TrialClient) -> bool:
         """Clear the person's answers to scratch fields, which may not be deletable before. Whether there were any."""
@@ -179,14 +173,12 @@ class PersonBackup(Struct, frozen=True):
 
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
-        path, fields = {"userId": self.id}, {"date": self.date}
-        send = partial(client.send, "users.set-custom-archived-date", path=path, fields=fields)
         tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
-        self._until(client, tries, lambda trying: send(trying=trying), lambda now: now.date == self.date)
+        self._until(client, tries, partial(self.send_date, client, self.date), lambda now: now.date == self.date)
 
-    def restore_metadata(self, client: TrialClient) -> None:
-        """Restore the whole metadata."""
-        client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(self.metadata)})
+    def send_metadata(self, client: TrialClient, metadata: Mapping[str, str]) -> WriteResult:
+        """Send metadata in place of all that the person has."""
+        return client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(metadata)})
 
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
@@ -207,9 +199,9 @@ class PersonBackup(Struct, frozen=True):
                 return
 
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
-        """Clear the answer to one field, trying every form."""
+        """Clear the answer to one field, trying up to 300 forms."""
         keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
+        tries = islice(candidate_combinations(keys, client.likely_value), 300)
         send = partial(self.send_answers, client, given=[(field, None)])
         self._until(client, tries, send, lambda live: field.name not in _answered(live))
 
@@ -270,5 +262,4 @@ class KeptPeople(Struct, frozen=True):
     def discard(self) -> None:
         """Delete the file: the people are as before."""
         if self.file is not None:
-            with suppress(FileNotFoundError):
-                self.file.unlink()
+            self.file.unlink(missing_ok=True)

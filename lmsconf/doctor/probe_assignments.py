@@ -15,7 +15,7 @@ from lmsconf.api.spec.dialect_candidates import (
     Value,
 )
 from lmsconf.api.spec.value_encoding import TIME_ZONE
-from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
+from lmsconf.doctor.probe_trials import ScratchObjects, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import (
@@ -35,7 +35,6 @@ KEYS: Final = (
     *(DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID),
 )
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
-_SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
     "null": {"startTime": None},
     "empty": {"startTime": ""},
@@ -68,30 +67,22 @@ class AssignmentLessons:
         self._client.try_candidates(START, self._is_start)
         self._client.learn((TIME_ZONE, TIME_FORMAT, PRECISION), self._formats)
         self._client.try_candidates(FINISH, self._is_finish)
-        self._client.learn((DEFAULT_START,), self._default_start)
+        self._default_start()
         self._client.learn((ON_EXISTING,), self._existing)
         self._client.learn((CLEAR_TIME,), self._clearing)
         self._scratch.delete_assignments(self._content, self._group)
-        self._everyone()
+        # The id of everyone is looked for among the assignments that there are: a try would reach everybody.
+        id = self._client.project_spec.behaviour(EVERYONE_ID)
+        self._client.conclude(
+            EVERYONE_ID,
+            (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
+            (True, None, f"the content has no assignment to {id}, and none is made for a try"),
+        )
 
     def _is_mandatory(self, value: Value) -> bool:
         """Whether the flag follows the field both ways: a service could also default to true."""
         rows = ((flag, self._fresh({"mandatory": flag}, {MANDATORY: value})) for flag in (True, False))
         return all(row is not None and row.mandatory is flag for flag, row in rows)
-
-    def _formats(self) -> None:
-        """Probe the formats in which a time is accepted, and how exactly it is kept."""
-        required(self._client.is_determined(START), "without the name of startTime no time can be sent")
-        self._taken += [form for form in _FORMS if form not in self._taken and self._starts(form, {})]
-        self._client.try_candidates(TIME_FORMAT, self._is_form)
-        if not self._client.is_determined(TIME_ZONE):
-            is_unclear = self._taken == ["iso-local"] and is_local_time(self._shown)
-            self._client.conclude(
-                TIME_ZONE,
-                (is_unclear, None, "times are accepted and shown without an offset alone"),
-                (True, "UTC", "a time was shown as the instant that was sent"),
-            )
-        self._precision()
 
     def _is_start(self, value: Value) -> bool:
         """Whether a start under that name is shown again, in whichever format it had to be sent."""
@@ -100,44 +91,47 @@ class AssignmentLessons:
         return form is not None
 
     def _starts(self, form: str, trying: Trying) -> bool:
-        row = self._fresh({"startTime": self._sent(self._start, form)}, trying)
-        shown = row.start if row is not None else None
-        if form != "iso-local" and self._learn_zone(shown):
-            shown = with_offset(str(shown), str(self._zone))
+        """Whether a start in that format is shown as sent, or as the same time of the project's zone."""
+        shown = self._fresh_start(self._start, form, trying)
+        local = with_offset(shown, self._zone) if shown and self._zone and form != "iso-local" else None
+        if not (_is_at(shown, self._start) or self._client.is_determined(TIME_ZONE)) and _is_at(local, self._start):
+            self._client.conclude(TIME_ZONE, (True, self._zone, f"a time was shown as {shown}, without offset"))
+            shown = local
         if not _is_at(shown, self._start):
             return False
         self._shown = str(shown)
         return True
 
-    def _learn_zone(self, shown: str | None) -> bool:
-        """Record the zone of times without an offset, if a start is shown in that of the project."""
-        is_known = not self._zone or self._client.is_determined(TIME_ZONE)
-        if is_known or shown is None or _is_at(shown, self._start):
-            return False
-        is_local = _is_at(with_offset(shown, str(self._zone)), self._start)
-        if is_local:
-            self._client.record_value(TIME_ZONE, str(self._zone), f"a time was shown as {shown}, without offset")
-        return is_local
-
-    def _sent(self, moment: datetime, form: str) -> str | int:
-        return format_request_time(moment, form, self._client.spec.behaviour(TIME_ZONE))
-
-    def _is_form(self, value: Value) -> bool:
-        """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
-        shown = time_format_of(self._shown)
-        return {"iso", shown} <= set(self._taken) if value == "auto" else value in self._taken
-
-    def _precision(self) -> None:
-        """Probe whether the seconds of a time are kept."""
-        wanted = self._start + _SECONDS
-        row = self._fresh({"startTime": self._sent(wanted, self._taken[0])})
-        shown = row.start if row is not None else None
+    def _formats(self) -> None:
+        """Probe the formats in which a time is accepted, and how exactly it is kept."""
+        required(self._client.is_determined(START), "without the name of startTime no time can be sent")
+        self._taken += [form for form in _FORMS if form not in self._taken and self._starts(form, {})]
+        # `auto` uses the format that the service shows, or else ISO.
+        auto = {"iso", time_format_of(self._shown)} <= set(self._taken)
+        self._client.try_candidates(TIME_FORMAT, lambda form: auto if form == "auto" else form in self._taken)
+        if not self._client.is_determined(TIME_ZONE):
+            is_unclear = self._taken == ["iso-local"] and is_local_time(self._shown)
+            self._client.conclude(
+                TIME_ZONE,
+                (is_unclear, None, "times are accepted and shown without an offset alone"),
+                (True, "UTC", "a time was shown as the instant that was sent"),
+            )
+        precise = self._start + timedelta(seconds=37)
+        shown = self._fresh_start(precise, self._taken[0])
         self._client.conclude(
             PRECISION,
-            (_is_at(shown, wanted), "second", "a time with seconds was shown as sent"),
+            (_is_at(shown, precise), "second", "a time with seconds was shown as sent"),
             (_is_at(shown, self._start), "minute", "the seconds of a time were cut off"),
             (True, None, f"a time with seconds is shown as {shown}"),
         )
+
+    def _fresh_start(self, moment: datetime, form: str, trying: Trying | None = None) -> str | None:
+        """The start that an assignment shows which is created with this one."""
+        row = self._fresh({"startTime": self._sent(moment, form)}, trying)
+        return None if row is None else row.start
+
+    def _sent(self, moment: datetime, form: str) -> str | int:
+        return format_request_time(moment, form, self._client.spec.behaviour(TIME_ZONE))
 
     def _is_finish(self, value: Value) -> bool:
         return any(
@@ -177,36 +171,24 @@ class AssignmentLessons:
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
         required(self._client.is_determined(START), "without the name of startTime there is nothing to clear")
-        value = self._client.first_working_value(CLEAR_TIME, self._clears)
-        why = self._client.failure_reason(CLEAR_TIME)
         if (
-            value is None
+            not self._client.try_candidates(CLEAR_TIME, self._clears)
             and self._client.spec.behaviour(ON_EXISTING) == "update"
             and self._client.is_determined(ON_EXISTING)
         ):
-            self._client.revise_value(
-                ON_EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
+            self._client.conclude(
+                ON_EXISTING,
+                (True, "recreate", "a second POST changes an assignment, but opens no end of its window"),
             )
-            value = self._client.first_working_value(CLEAR_TIME, self._clears)
-        self._client.conclude(CLEAR_TIME, (value is None, None, why), (True, value, SEEN))
-
-    def _everyone(self) -> None:
-        """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
-        id = self._client.project_spec.behaviour(EVERYONE_ID)
-        self._client.conclude(
-            EVERYONE_ID,
-            (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
-            (True, None, f"the content has no assignment to {id}, and none is made for a try"),
-        )
+            self._client.try_candidates(CLEAR_TIME, self._clears)
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())
         if row is None or row.start is None:
             return False
-        fields = {"mandatory": False, **_CLEARING[value]}
         if self._client.spec.behaviour(ON_EXISTING) == "recreate":
             self._scratch.delete_assignments(self._content, self._group)
-        sent = self._post(fields)
+        sent = self._post({"mandatory": False, **_CLEARING[value]})
         rows = self._rows()
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 
@@ -224,8 +206,8 @@ class AssignmentLessons:
         return rows[0] if rows else None
 
     def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:
-        body = {"contentId": self._content, "targetId": self._group, **fields}
-        return self._client.send("content-targets.create", fields=body, trying=trying)
+        target = {"contentId": self._content, "targetId": self._group}
+        return self._client.send("content-targets.create", fields={**target, **fields}, trying=trying)
 
     def _rows(self) -> list[TargetRow]:
         return self._scratch.list_assignments(self._content, self._group)

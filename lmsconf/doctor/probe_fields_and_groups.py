@@ -30,70 +30,65 @@ from lmsconf.model.canonical_json import Json
 IN_USE: Final = "custom-fields.in-use"
 FIELD_KEYS: Final = (CLEAR_DESCRIPTION, IN_USE)
 _TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
-_CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
-_FORBIDDEN: Final = 403
 
 
-class FieldLessons:
-    """One hidden field with two choices. Raises Undetermined if there cannot be one."""
-
-    def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
-        self._client, self._scratch = client, scratch
-        scratch.count_free_fields()
-        self._field = scratch.create_field("CHOICE", description=_TEXT)
-
-    def probe_keys(self) -> None:
-        """Probe the description first: a field in use may not be changeable."""
-        if self._live().description:
-            self._client.try_candidates(CLEAR_DESCRIPTION, self._clears)
-        self._client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
-        self._in_use()
-
-    def _clears(self, value: Value) -> bool:
-        return self._put({"description": _CLEARING[value]}).accepted and not self._live().description
-
-    def _in_use(self) -> None:
-        """Probe which changes are refused while a condition names the field, from the least to the greatest."""
-        required(self._put({}).accepted, "replacing the scratch field is refused although no smart group names it")
-        required(SMART_GROUPS not in self._scratch.left, reason_of_leftover(SMART_GROUPS))
-        choices = [str(choice.id) for choice in self._field.choices]
-        required(len(choices) == 2, "the scratch field did not get its two choices")
-        first, second = choices
-        group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
-        sent, forbidden = self._put({}), "condition"
-        if sent.accepted:
-            sent, forbidden = self._put({"choices": [{"choiceId": second, "name": "B"}]}), "removed-choice"
-        if sent.accepted:
-            # Removing the choice may have removed it from the condition, so that names the other one from here on.
-            conditions = {"conditions": [self._condition(second)]}
-            self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
-            sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
-        self._client.conclude(
-            IN_USE,
-            (sent.accepted, "never", "nothing was refused while a smart group named the field"),
-            (sent.status == _FORBIDDEN, forbidden, f"refused while a smart group named the field: {sent.reason}"),
-            (True, None, f"the field was refused for another reason: {sent.reason}"),
+def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
+    """Probe on one hidden field with two choices. Raises Undetermined if there cannot be one."""
+    scratch.count_free_fields()
+    field = scratch.create_field("CHOICE", description=_TEXT)
+    put, live = partial(_put, client, scratch, field), partial(_live, scratch, field)
+    # The description first: a field in use may not be changeable.
+    if live().description:
+        client.try_candidates(
+            CLEAR_DESCRIPTION,
+            lambda value: put({"description": "" if value == "empty" else None}).accepted and not live().description,
         )
+    client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
+    required(put({}).accepted, "replacing the scratch field is refused although no smart group names it")
+    required(SMART_GROUPS not in scratch.left, reason_of_leftover(SMART_GROUPS))
+    required(len(field.choices) == 2, "the scratch field did not get its two choices")
+    _learn_in_use(client, scratch, field)
 
-    def _condition(self, choice: str) -> dict[str, Json]:
-        return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
 
-    def _put(self, changes: Mapping[str, object]) -> WriteResult:
-        """Replace the whole field with its live values, except those given."""
-        live = self._live()
-        body: dict[str, object] = {
-            "name": live.name,
-            "type": live.type,
-            "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
-            "isHidden": True,
-            "isOptional": True,
-            **({"description": live.description} if live.description else {}),
-            **changes,
-        }
-        return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
+def _learn_in_use(client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
+    """Probe which changes are refused while a condition names the field, from the least to the greatest."""
+    first, second = (
+        {"conditions": [{"customFieldId": str(field.id), "choiceIds": [str(choice.id)]}]} for choice in field.choices
+    )
+    group = str(scratch.create(SMART_GROUPS, first)["smartGroupId"])
+    sent, forbidden = _put(client, scratch, field, {}), "condition"
+    if sent.accepted:
+        other = {"choiceId": str(field.choices[1].id), "name": "B"}
+        sent, forbidden = _put(client, scratch, field, {"choices": [other]}), "removed-choice"
+    if sent.accepted:
+        # Removing the choice may have removed it from the condition, so that names the other one from here on.
+        client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=second)
+        sent = client.send("custom-fields.delete", path={"customFieldId": field.id})
+    client.conclude(
+        IN_USE,
+        (sent.accepted, "never", "nothing was refused while a smart group named the field"),
+        (sent.status == 403, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+        (True, None, f"the field was refused for another reason: {sent.reason}"),
+    )
 
-    def _live(self) -> FieldRow:
-        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))
+
+def _put(client: TrialClient, scratch: ScratchObjects, field: FieldRow, changes: Mapping[str, object]) -> WriteResult:
+    """Replace the whole field with its live values, except those given."""
+    live = _live(scratch, field)
+    body: dict[str, object] = {
+        "name": live.name,
+        "type": live.type,
+        "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
+        "isHidden": True,
+        "isOptional": True,
+        **({"description": live.description} if live.description else {}),
+        **changes,
+    }
+    return client.send("custom-fields.replace", path={"customFieldId": field.id}, fields=body)
+
+
+def _live(scratch: ScratchObjects, field: FieldRow) -> FieldRow:
+    return parse_field_row(scratch.read_row(CUSTOM_FIELDS, field.id))
 
 
 RENAME: Final = "manual-groups.rename.name"
@@ -125,18 +120,13 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
 class ManagerCandidate(Struct, frozen=True):
     """A person who can be made manager for a try.
 
-    rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
-    for a person whose rights may not be touched.
+    is_able: whether they have a right that some services require of managers; None if it is not known. is_scratch:
+    whether it is an account of the probe, which may be given the manager right.
     """
 
     id: str
-    rights: Mapping[str, bool] | None
-    grant: Callable[[], object] | None = None
-
-    @property
-    def is_able(self) -> bool | None:
-        """Whether the person has a right that some services require of managers; None if it is not known."""
-        return None if self.rights is None else any(self.rights.values())
+    is_able: bool | None
+    is_scratch: bool = False
 
 
 def probe_member_keys(
@@ -175,8 +165,8 @@ def _learn_mode(
     kept = [_keeps(client, MEMBERS, group, people[:2])]
     managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if kept[0] else []
     for one in managers:
-        if one.grant is not None:
-            one.grant()
+        if one.is_scratch:
+            _endow(client, one.id, "true")
     able = [one.id for one in managers]
     kept.append(_keeps(client, MANAGERS, group, able))
     if all(kept):
@@ -215,16 +205,19 @@ def _learn_managers(
     value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
     is_refused = lacking is not None and value is None
     if value is None:
-        if able is None and lacking is not None and lacking.grant is not None:
-            lacking.grant()
+        if able is None and lacking is not None and lacking.is_scratch:
+            _endow(client, lacking.id, "true")
             able = lacking
         value = None if able is None else _working_name(client, scratch, MANAGERS, group, able.id)
     why = client.failure_reason(MANAGERS)
-    lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
     client.conclude(
         MANAGERS,
         (value is not None, value, SEEN),
-        (able is None, None, why + lacks),
+        (
+            able is None,
+            None,
+            f"{why}; the person tried lacks the manager right, which some services require: name somebody who has it",
+        ),
         (True, None, why),
     )
     is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
@@ -246,13 +239,13 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     """
     required(client.is_determined(MANAGERS), "nobody could be made manager")
     person = required(
-        next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None),
+        next((one.id for one in candidates if one.is_scratch or _is_free(client, one)), None),
         "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
     )
-    client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
+    _endow(client, person, "true")
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
     was_manager = is_added and bool(_person(client, person).get("manager"))
-    client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
+    _endow(client, person, "false")
     is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
     _take_out(client, MANAGERS, group, person)
     client.conclude(
@@ -263,9 +256,15 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     )
 
 
+def _endow(client: TrialClient, person: str, endow: str) -> None:
+    """Give the manager right, or take it."""
+    client.send("user-access.make-manager", path={"userId": person, "endow": endow})
+
+
 def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
-    person = _person(client, candidate.id)
-    return not any(person.get(key) for key in ("managerOfGroups", "customArchiveDate", "archivedAt"))
+    """Whether somebody has no rights, manages no group and has no archive date."""
+    person = _person(client, candidate.id) if candidate.is_able is False else None
+    return person is not None and not any(map(person.get, ("managerOfGroups", "customArchiveDate", "archivedAt")))
 
 
 def _person(client: TrialClient, id: str) -> dict[str, Json]:
@@ -293,45 +292,48 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
 
     A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
     """
-    person = people[0]
     required(client.is_determined(MEMBERS), "without the name of the list nobody can be added")
-
-    def takes(ids: Sequence[str]) -> bool:
-        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
-        # Some services reject existing members, which would look like a batch that is too large.
-        for one in dict.fromkeys(ids):
-            _take_out(client, MEMBERS, group, one)
-        return sent.accepted
-
-    most = client.spec.integer_behaviour(BATCH)
-    same = [person] * max(most, _MANY)
-    different = [person, *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    takes, most = partial(_takes, client, group), client.spec.integer_behaviour(BATCH)
     too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
     if too_many is not None and takes(people[:1]):
-        client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
+        client.conclude(BATCH, (True, too_many - 1, f"a call with the ids of {too_many} people was refused"))
         return
-
-    def limit(ids: Sequence[str]) -> int:
-        """Return how many of the ids a call takes; 0 if it does not take two."""
-        if not takes(ids[:2]):
-            return 0
-        if takes(ids[:most]):
-            return most
-        return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
-
-    alike = limit(same)
+    same = [people[0]] * max(most, _MANY)
+    different = [people[0], *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    alike = _limit(takes, same, most)
     counts_once = alike == most and takes(same[:_MANY])
-    apart = limit(different) if counts_once else most
-    unlike = f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
+    apart = _limit(takes, different, most) if counts_once else most
     client.conclude(
         BATCH,
         (not alike, None, "a call that names the one person twice is refused, and no other person may be changed"),
         (alike < most, alike, f"a call with {alike + 1} ids, all of the same person, was refused"),
         (not counts_once, most, f"a call with {most} ids, all of the same person, was accepted"),
-        (not apart, None, unlike),
+        (
+            not apart,
+            None,
+            f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids",
+        ),
         (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
         (True, most, f"a call with {most} different ids was accepted"),
     )
+
+
+def _takes(client: TrialClient, group: str, ids: Sequence[str]) -> bool:
+    """Whether a call may name these people."""
+    sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
+    # Some services reject existing members, which would look like a batch that is too large.
+    for one in dict.fromkeys(ids):
+        _take_out(client, MEMBERS, group, one)
+    return sent.accepted
+
+
+def _limit(takes: Callable[[Sequence[str]], bool], ids: Sequence[str], most: int) -> int:
+    """Return how many of the ids a call takes; 0 if it does not take two."""
+    if not takes(ids[:2]):
+        return 0
+    if takes(ids[:most]):
+        return most
+    return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:

@@ -46,10 +46,6 @@ LAST: Final = "users.create.lastName"
 LANGUAGE: Final = "users.create.language"
 WELCOME: Final = "users.create.sendWelcomeEmail"
 ACCOUNT_KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
-_NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
-_LANGUAGES: Final = ("en", "sv")
-"""Two, because a new account may have one of them by default."""
-_UNKNOWN_NAME: Final = "lmsconfProbeOfUnknownNames"
 
 
 class AccountLessons:
@@ -66,21 +62,24 @@ class AccountLessons:
         Raises Undetermined if the other keys cannot be probed.
         """
         required(self._client.try_candidates(EMAIL, self._has_email), "no scratch account could be created")
-        required(self._is_deletable(), reason_of_leftover(USERS))
-        for key in _NAMES:
-            self._client.try_candidates(key, partial(self._shows_name, key))
-        self._client.try_candidates(LANGUAGE, self._shows_language)
-        self._learn_welcome()
-
-    def _is_deletable(self) -> bool:
-        """Whether the account can be deleted: otherwise no other is created."""
         self._scratch.delete_created(USERS)
         # A service may answer 403 for what is not there. The next call shows whether the token is refused.
         with suppress(Rejected, Unauthorized):
             self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
-            return False
+            raise Undetermined(reason_of_leftover(USERS))
         self.accounts.clear()
-        return True
+        for key in (FIRST, LAST):
+            self._client.try_candidates(key, partial(self._shows_name, key))
+        # Two languages, because a new account may have one of them by default.
+        self._client.try_candidates(
+            LANGUAGE, lambda value: all(self._creates({"language": one}, {LANGUAGE: value}) for one in ("en", "sv"))
+        )
+        # It has no visible effect, so only a service that rejects unknown names reveals it.
+        required(
+            not self._takes_welcome("lmsconfProbeOfUnknownNames"),
+            "the service accepts unknown names, and a mail that is not sent leaves no trace",
+        )
+        self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""
@@ -89,43 +88,31 @@ class AccountLessons:
         pairs = [{FIRST: one, LAST: other} for one, other in zip(first, last, strict=False)]
         for names in (None, *pairs):
             self._names = names
-            if self._create({}, {EMAIL: value}) is not None:
+            if self._creates({}, {EMAIL: value}):
                 return True
         return False
 
     def _shows_name(self, key: str, value: Value) -> bool:
         """Return whether a name is shown as sent."""
-        return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
-
-    def _shows_language(self, value: Value) -> bool:
-        return all(self._create({"language": one}, {LANGUAGE: value}) is not None for one in _LANGUAGES)
-
-    def _learn_welcome(self) -> None:
-        """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
-        is_strict = not self._takes_welcome(_UNKNOWN_NAME)
-        required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
-        self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
+        return self._creates({key.rpartition(".")[2]: f"Probe {next(self._number)}"}, {key: value})
 
     def _takes_welcome(self, value: Value) -> bool:
-        return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
+        return self._creates({"sendWelcomeEmail": False}, {WELCOME: value})
 
-    def _create(self, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
-        """Create an account; return it if it exists and shows everything that was sent."""
-        address = self._scratch.unique_email(f"user-{next(self._number)}")
+    def _creates(self, fields: Mapping[str, Json], trying: Trying) -> bool:
+        """Whether an account is created that shows everything that was sent."""
         required = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
         words = {
             **{key: name for key, name in (self._names or {}).items() if not self._client.is_determined(key)},
             **trying,
         }
-        sent = self._client.send("users.create", fields={"email": address, **required, **fields}, trying=words)
-        row = self._scratch.find_account(address, sent)
+        row = self._scratch.create_account(f"user-{next(self._number)}", {**required, **fields}, words)
         if row is None:
-            return None
-        id = str(row["userId"])
-        self.accounts.append(id)
-        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": id}))}
-        compared = (name for name in fields if name != "sendWelcomeEmail")
-        return shown if all(shown.get(name) == fields[name] for name in compared) else None
+            return False
+        self.accounts.append(str(row["userId"]))
+        read = self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+        shown = {**row, **cast("dict[str, Json]", read)}
+        return all(shown.get(name) == fields[name] for name in fields if name != "sendWelcomeEmail")
 
 
 _TYPES: Final = ("TEXT", "CHOICE", "MULTI_SELECT")
@@ -173,12 +160,7 @@ class PersonLessons:
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
-        self._client.send(
-            "users.set-custom-archived-date",
-            path={"userId": self._person.id},
-            fields={"date": moment},
-            trying={DATE: value},
-        )
+        self._person.send_date(self._client, moment, {DATE: value})
         return self._person.retake(self._client).date == moment
 
     def probe_metadata_mode(self) -> None:
@@ -189,21 +171,16 @@ class PersonLessons:
         )
         if not held:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
-            self._send_metadata(held)
+            self._person.send_metadata(self._client, held)
         first = min(held)
-        sent = self._send_metadata({key: value for key, value in held.items() if key != first})
+        sent = self._person.send_metadata(self._client, {key: held[key] for key in held if key != first})
         after = self._person.retake(self._client).metadata
-        self._person.restore_metadata(self._client)
+        self._person.send_metadata(self._client, self._person.metadata)
         self._client.conclude(
             METADATA_MODE,
             (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),
             (first in after, "merge", "what was omitted was kept"),
             (True, "replace", "what was omitted was removed"),
-        )
-
-    def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
-        return self._client.send(
-            "users.update-metadata", path={"userId": self._person.id}, fields={"metadata": metadata}
         )
 
     def probe_answers(self) -> None:
@@ -229,8 +206,10 @@ class PersonLessons:
     def _repeat_answers(self) -> None:
         """Send the person's existing answers as they are. Raises Undetermined if they are refused in every form."""
         forms = [VALUES[type] for type in self._person.answered_types]
-        can_repeat = not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms))))
-        required(can_repeat, f"the person's answers are refused in every form: {self._client.last}")
+        required(
+            not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))),
+            f"the person's answers are refused in every form: {self._client.last}",
+        )
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -258,14 +237,15 @@ class PersonLessons:
 
     def _learn_first(self, field: FieldRow) -> None:
         """Probe where the answers stand in the body, together with how one of that type is written."""
-        held = (VALUES[type] for type in self._person.answered_types if type != field.type)
-        forms = (VALUES[field.type], *held)
+        forms = [VALUES[type] for type in dict.fromkeys([field.type, *self._person.answered_types])]
         self._refuse_unclearable(field)
         tries = candidate_combinations((WRAPPER, *forms), self._client.likely_value)
-        found = next((trying for trying in tries if self._answers(field, trying)), None)
-        self._client.along = required(found, self._client.failure_reason(WRAPPER))
+        self._client.along = required(
+            next((trying for trying in tries if self._answers(field, trying)), None),
+            self._client.failure_reason(WRAPPER),
+        )
         for key in (WRAPPER, VALUES[field.type]):
-            self._client.record_value(key, self._client.along[key], SEEN)
+            self._client.conclude(key, (True, self._client.along[key], SEEN))
 
     def _learn_type(self, type: str) -> None:
         """Probe how an answer to a field of that type is written and cleared."""
@@ -274,8 +254,10 @@ class PersonLessons:
         self._scratch.refuse_leftovers(CUSTOM_FIELDS)
         field, key = self._field(type), VALUES[type]
         self._refuse_unclearable(field)
-        is_found = self._client.try_candidates(key, lambda form: self._answers(field, {key: form}))
-        required(is_found, "no answer to such a field could be given")
+        required(
+            self._client.try_candidates(key, lambda form: self._answers(field, {key: form})),
+            "no answer to such a field could be given",
+        )
         self._learn_clearing(field)
 
     def _refuse_unclearable(self, field: FieldRow) -> None:
@@ -310,14 +292,12 @@ class PersonLessons:
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
         def works(form: Value) -> bool:
-            if keeps and form == _OMIT:
-                return False
-            return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
+            is_vain = keeps and form == _OMIT
+            return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         required(self._answers(field), "the scratch field did not take another answer")
-        value = self._client.first_working_value(key, works)
-        stays, why = value is None and self._answer_to(field), self._client.failure_reason(key)
-        self._client.conclude(key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, SEEN))
+        if not self._client.try_candidates(key, works) and self._answer_to(field):
+            self._client.conclude(key, (True, NEVER_CLEARED, self._client.failure_reason(key)))
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""

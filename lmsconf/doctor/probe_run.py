@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
@@ -24,8 +23,8 @@ from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
-    FieldLessons,
     ManagerCandidate,
+    probe_field_keys,
     probe_member_keys,
     probe_rename_key,
 )
@@ -36,14 +35,11 @@ from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
 from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.manifest.edit.tree_builder import Node
-from lmsconf.manifest.edit.yaml_editor import YamlEditor, refuse_shared, refused_edit, replace_value
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, set_key
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.calls import Api
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
-
-_NO_SUBJECT: Final = "probe/no-subject"
-"""The code of a named person or content that does not exist, or is ambiguous."""
 
 
 class ProbeRun:
@@ -93,7 +89,7 @@ class ProbeRun:
             self._clean_up_after_failure()
             raise
         return ProbeResult(
-            lessons=tuple(self._client.lessons),
+            lessons=tuple(self._client.lessons.values()),
             leftovers=tuple(self._leftovers or ()),
             remaining=tuple(remaining),
             undone=tuple(self._undone),
@@ -120,9 +116,16 @@ class ProbeRun:
         self._keep()
         group = self._group()
         if group is not None:
-            self._learn_on_group(group)
+            self._tell("Learning how groups are renamed.")
+            self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
+            if self._content is None:
+                self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
+            else:
+                self._tell("Learning how content is assigned, to a group without members.")
+                of_group = self._client, self._scratch, self._content, group
+                self._guarded(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: FieldLessons(self._client, self._scratch).probe_keys())
+        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
@@ -135,27 +138,16 @@ class ProbeRun:
                 LIST_KEYS, lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers())
             )
 
-    def _learn_on_group(self, group: str) -> None:
-        """Probe renaming the group and assigning content to it."""
-        self._tell("Learning how groups are renamed.")
-        self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
-        content = self._content
-        if content is None:
-            self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
-        else:
-            self._tell("Learning how content is assigned, to a group without members.")
-            lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now, self._zone)
-            self._guarded(TARGET_KEYS, lessons.probe_keys)
-
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         self._guarded(ACCOUNT_KEYS, self._create_accounts)
         account = self._remember(self._created[-1]) if self._created else None
         subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
-            shown = "the service does not show single people, so nothing could be restored"
-            reason = shown if self._named else "no person was named; pass --user EMAIL"
-            self._client.record_undetermined(PERSON_KEYS, reason)
+            reason = "the service does not show single people, so nothing could be restored"
+            self._client.record_undetermined(
+                PERSON_KEYS, reason if self._named else "no person was named; pass --user EMAIL"
+            )
             return
         self._tell("Learning how people are changed.")
         on_person = PersonLessons(
@@ -183,14 +175,11 @@ class ProbeRun:
 
     def _managers(self) -> list[ManagerCandidate]:
         """Who is tried as manager of the scratch group: scratch accounts, which may get the right, or the people."""
-        grant = partial(self._client.send, "user-access.make-manager")
-        accounts = [
-            ManagerCandidate(one.id, one.rights, partial(grant, path={"userId": one.id, "endow": "true"}))
-            for one in map(self._remember, reversed(self._created))
-            if one is not None
+        accounts = filter(None, map(self._remember, reversed(self._created)))
+        able = {person.id: any(person.rights.values()) for person in self._people}
+        return [ManagerCandidate(one.id, any(one.rights.values()), is_scratch=True) for one in accounts] or [
+            ManagerCandidate(id, able.get(id)) for id in self._named
         ]
-        rights = {person.id: person.rights for person in self._people}
-        return accounts or [ManagerCandidate(id, rights.get(id)) for id in self._named]
 
     def _remember(self, person: str) -> PersonBackup | None:
         """Back up a person; None if the service does not show single people."""
@@ -209,10 +198,7 @@ class ProbeRun:
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
-        try:
-            self._client.learn(keys, learn)
-        except Rejected as refused:
-            self._client.record_undetermined(keys, refused.message)
+        self._client.learn(keys, learn, (Undetermined, Rejected))
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.spec.overrides, **self._client.along})
@@ -251,7 +237,7 @@ class ProbeRun:
         cleared = [person.clear_scratch_answers(self._client) for person in self._people] if remaining else []
         if any(cleared):
             _, remaining = self._scratch.delete_leftovers(named)
-        return [str(thing) for thing in existing], remaining
+        return existing, remaining
 
     def _restore(self) -> list[str]:
         """Restore the people; return what still differs."""
@@ -272,6 +258,10 @@ class ProbeRun:
             self._tell("Run lmsconf doctor --probe again: it cleans up first.")
 
 
+_NO_SUBJECT: Final = "probe/no-subject"
+"""The code of a named person or content that does not exist, or is ambiguous."""
+
+
 def _person(api: Api, user: str) -> str:
     """The id of the one person with that e-mail."""
     for query in ({"filter": user}, {}):
@@ -280,8 +270,11 @@ def _person(api: Api, user: str) -> str:
         matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
-    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace."
-    raise LmsconfError(f"--user {user}: no person has that e-mail", hint=hint, code=_NO_SUBJECT)
+    raise LmsconfError(
+        f"--user {user}: no person has that e-mail",
+        hint=did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace.",
+        code=_NO_SUBJECT,
+    )
 
 
 def _content(api: Api, name: str) -> str:
@@ -290,8 +283,11 @@ def _content(api: Api, name: str) -> str:
     ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
     ids = ids or [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
     if not ids:
-        hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
-        raise LmsconfError(f"--content {name}: there is no such content", hint=hint, code=_NO_SUBJECT)
+        raise LmsconfError(
+            f"--content {name}: there is no such content",
+            hint=did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog.",
+            code=_NO_SUBJECT,
+        )
     return _only(f"{name} is not one content", ids)
 
 
@@ -320,43 +316,36 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
     try:
-        rest = {key: value for key, value in dialect.items() if not _set_key(root, key, value, workspace)}
-        edited, wanted = page.edited_bytes().decode(), root.value()
+        rest: dict[str, Json] = {
+            key: value for key, value in dialect.items() if not _set_key(root, key, value, workspace)
+        }
+        edited, wanted = page.edited_bytes().decode(), members(root.value())
+        if rest:
+            indent = " " * (root.parts[0][0].where.column - 1 if root.parts else 0)
+            edited += "".join(f"{indent}{line}{end}" for line in _dialect_lines(rest))
+            wanted = {**wanted, _KEY: rest}
+        if _parsed(edited) != wanted:
+            raise refused_edit("the meaning of the file would change", root.where)
     except ProblemsFound as refused:
-        raise _unsafe_edit(dialect) from refused
-    if rest and isinstance(wanted, dict):
-        indent = " " * (root.parts[0][0].where.column - 1 if root.parts else 0)
-        edited += "".join(f"{indent}{line}{end}" for line in _dialect_lines(rest))
-        wanted = {**wanted, _KEY: dict(rest)}
-    if _parsed(edited) != wanted:
-        raise _unsafe_edit(dialect)
+        hint = "\n".join(["Add this to it:", *_dialect_lines(dialect)])
+        raise LmsconfError("the project file cannot be edited safely", hint=hint, code=_NOT_WRITTEN) from refused
     return edited
 
 
 def _set_key(root: Node, key: str, value: Value, workspace: str) -> bool:
-    """Note a key's new value in the section that declares it, or in that for all workspaces; False if there is none.
+    """Set a key in the section of the workspace, if it is there, or in that for all; False if there is none.
 
-    The section of the workspace takes precedence. Raises ProblemsFound.
+    Raises ProblemsFound.
     """
-    own = _node_at(root, "workspaces", workspace, _KEY)
-    section = own if own is not None and own.get(key) is not None else _node_at(root, _KEY)
-    if section is None:
-        return False
-    if section.kind != "mapping":
+    own: Node | None = root
+    for step in ("workspaces", workspace, _KEY):
+        own = own and own.get(step)
+    section = own if own is not None and own.get(key) is not None else root.get(_KEY)
+    if section is not None and section.kind != "mapping":
         raise refused_edit("this is not a mapping", section.where)
-    refuse_shared(section)
-    node = section.get(key)
-    if node is None:
-        section.added_keys[key] = value
-    else:
-        replace_value(node, value)
-    return True
-
-
-def _node_at(node: Node | None, *trail: str) -> Node | None:
-    for step in trail:
-        node = node and node.get(step)
-    return node
+    if section is not None:
+        set_key(section, key, value)
+    return section is not None
 
 
 def _parsed(text: str) -> Json:
@@ -365,10 +354,5 @@ def _parsed(text: str) -> Json:
     return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
 
 
-def _dialect_lines(dialect: Mapping[str, Value]) -> list[str]:
+def _dialect_lines(dialect: Mapping[str, Json]) -> list[str]:
     return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
-
-
-def _unsafe_edit(dialect: Mapping[str, Value]) -> LmsconfError:
-    hint = "\n".join(["Add this to it:", *_dialect_lines(dialect)])
-    return LmsconfError("the project file cannot be edited safely", hint=hint, code=_NOT_WRITTEN)

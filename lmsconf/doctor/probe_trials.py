@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
@@ -17,14 +18,14 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import Value, candidate_values
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.api.spec.value_encoding import with_offsets
-from lmsconf.doctor.report import DialectLesson, LessonVerdict
+from lmsconf.doctor.report import DialectLesson
 from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import ListOperation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.render.resource_wording import name_list
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ Found = TypeVar("Found")
 Trying: TypeAlias = "Mapping[str, Value]"
 """Dialect keys with the values that a call tries."""
 SEEN: Final = "confirmed by reading back"
-_SHOWN: Final = 4
 _SERVER: Final = 500
 
 
@@ -76,7 +76,7 @@ class TrialClient:
     def __init__(self, pool: WorkerPool, dialect: Mapping[str, Value]) -> None:
         self._pool, self.last = pool, ""
         self.spec = self.project_spec = ApiSpec(dialect)
-        self.lessons: list[DialectLesson] = []
+        self.lessons: dict[str, DialectLesson] = {}
         self.along: dict[str, Value] = {}
         self.lag = self._written = 0.0
 
@@ -104,7 +104,8 @@ class TrialClient:
         try:
             spec = self.spec.with_values(trying or {})
         except ProblemsFound as clash:
-            return self._refused(WriteResult(False, reason=clash.problems[0].message))
+            self.last = clash.problems[0].message
+            return WriteResult(False, reason=self.last)
         body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
 
         def call(client: Client) -> Json:
@@ -118,15 +119,20 @@ class TrialClient:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return WriteResult(True)
         except (Rejected, WriteOutcomeUnknown) as refused:
-            lost = isinstance(refused, WriteOutcomeUnknown)
-            return self._refused(WriteResult(False, _SERVER if lost else refused.status, refused.message))
+            self.last = refused.message
+            return WriteResult(False, refused.status if isinstance(refused, Rejected) else _SERVER, refused.message)
         return WriteResult(True, answer=answer)
 
-    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
-        """Run the lesson on these keys. If it cannot go on, those without a result get the reason: then False."""
+    def learn(
+        self,
+        keys: Iterable[str],
+        lesson: Callable[[], None],
+        ends: tuple[type[LmsconfError], ...] = (Undetermined,),
+    ) -> bool:
+        """Run the lesson on these keys. If it ends with an error, those without a result get the reason: then False."""
         try:
             lesson()
-        except Undetermined as refused:
+        except ends as refused:
             self.record_undetermined(keys, refused.message)
             return False
         return True
@@ -144,77 +150,52 @@ class TrialClient:
 
     def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
-        tried = [str(value) for value in candidate_values(key, self.project_spec.behaviour(key))]
+        tried = map(str, candidate_values(key, self.project_spec.behaviour(key)))
         last = f"; the last refusal was: {self.last}" if self.last else ""
-        return f"none of {name_list(tried, _SHOWN)} had an effect{last}"
+        return f"none of {name_list(list(tried), 4)} had an effect{last}"
 
     def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
-        """Record the first case that holds: its value, and the reason. Without a value, the key is undetermined."""
+        """Record the first case that holds: its value, which is used from now on, and the reason.
+
+        Without a value, the key is undetermined.
+        """
         value, reason = next((value, reason) for holds, value, reason in cases if holds)
         if value is None:
             self.record_undetermined((key,), reason)
-        else:
-            self.record_value(key, value, reason)
-
-    def record_value(self, key: str, value: Value, reason: str) -> None:
-        """Record a value, and use it from now on."""
-        verdict = LessonVerdict.CONFIRMED if self.project_spec.behaviour(key) == str(value) else LessonVerdict.FOUND
-        self.lessons.append(DialectLesson(key, verdict, value, reason))
+            return
+        is_known = self.project_spec.behaviour(key) == str(value)
+        self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
         self.spec = self.spec.with_values({key: value})
-
-    def revise_value(self, key: str, value: Value, reason: str) -> None:
-        """Record another value of a key that was determined before."""
-        self.lessons[:] = [lesson for lesson in self.lessons if lesson.key != key]
-        self.record_value(key, value, reason)
 
     def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
         """Record why keys were not determined, those that have no result yet."""
-        known = {lesson.key for lesson in self.lessons}
-        self.lessons += [DialectLesson(key, LessonVerdict.UNKNOWN, None, reason) for key in keys if key not in known]
+        for key in keys:
+            self.lessons.setdefault(key, DialectLesson(key, "unknown", None, reason))
 
     def is_determined(self, key: str) -> bool:
         """Whether a key was determined in this run."""
-        return any(lesson.key == key and lesson.verdict is not LessonVerdict.UNKNOWN for lesson in self.lessons)
-
-    def _refused(self, sent: WriteResult) -> WriteResult:
-        self.last = sent.reason
-        return sent
+        return key in self.lessons and self.lessons[key].value is not None
 
 
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"
 """No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
-_TRIES: Final = 3
-_PAUSE: Final = 1.0
-_MARGIN: Final = 1.5
-
-
-class _RowOperations(Struct, frozen=True):
-    """The operations on what a listing contains, and the key that shows whether a probe created a row."""
-
-    kind: str
-    creation: str
-    deletion: str
-    label: str = "name"
-
-    @property
-    def noun(self) -> str:
-        """What messages call it."""
-        return self.kind.replace("_", " ")
-
-
 # In deletion order: a field is free when no answer and no smart group references it.
-_PLACES: Final[Mapping[ListOperation, _RowOperations]] = {
-    USERS: _RowOperations(USER, "users.create", "users.delete", "email"),
-    SMART_GROUPS: _RowOperations(SMART_GROUP, "smart-groups.create", "smart-groups.delete"),
-    MANUAL_GROUPS: _RowOperations(GROUP, "manual-groups.create", "manual-groups.delete"),
-    CUSTOM_FIELDS: _RowOperations(CUSTOM_FIELD, "custom-fields.create", "custom-fields.delete"),
+_KINDS: Final[Mapping[ListOperation, str]] = {
+    USERS: USER,
+    SMART_GROUPS: SMART_GROUP,
+    MANUAL_GROUPS: GROUP,
+    CUSTOM_FIELDS: CUSTOM_FIELD,
 }
 
 
 def reason_of_leftover(listing: ListOperation) -> str:
     """Return why something is not learnt where an object of that listing stays."""
-    return f"a scratch {_PLACES[listing].noun} could not be deleted, so no other is created"
+    return f"a scratch {_noun(listing)} could not be deleted, so no other is created"
+
+
+def _noun(listing: ListOperation) -> str:
+    return _KINDS[listing].replace("_", " ")
 
 
 class ScratchObject(NamedTuple):
@@ -225,7 +206,7 @@ class ScratchObject(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{_PLACES[self.listing].kind}/{self.name} ({self.id})"
+        return f"{_KINDS[self.listing]}/{self.name} ({self.id})"
 
 
 class ScratchObjects:
@@ -236,7 +217,7 @@ class ScratchObjects:
 
     def __init__(self, client: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
         self._client, self._mark, self._settle = client, mark, settle
-        self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
+        self._listings = [listing for listing in _KINDS if accounts or listing != USERS]
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
         self.left: set[ListOperation] = set()
         """The listings with objects that could not be deleted."""
@@ -245,49 +226,37 @@ class ScratchObjects:
         """A name unique to this run."""
         return f"{PREFIX}{self._mark}-{suffix}"
 
-    def unique_email(self, suffix: str) -> str:
-        """An e-mail unique to this run."""
-        return f"{self.unique_name(suffix)}{_DOMAIN}"
-
     def create(
         self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
     ) -> dict[str, Json]:
         """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
-        place = _PLACES[listing]
-        name = self.unique_name(suffix or place.kind.replace("_", "-"))
-        sent = self._client.send(place.creation, fields={"name": name, **fields})
+        name = self.unique_name(suffix or _KINDS[listing].replace("_", "-"))
+        sent = self._client.send(listing.name.replace(".list", ".create"), fields={"name": name, **fields})
         rows = self.wait_for(lambda: [row for row in self.list_rows(listing) if row.get("name") == name], sent)
-        reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
-        row = required(rows, reason)[0]
+        row, *_ = required(
+            rows, f"no scratch {_noun(listing)} could be made: {sent.reason or 'it is not in the listing'}"
+        )
         self._made[listing].add(str(row[listing.id]))
         return row
 
     def create_field(self, type: str, suffix: str | None = None, description: str | None = None) -> FieldRow:
         """Create a hidden custom field, with two choices if it takes choices. Raises Undetermined."""
-        choices = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
-        said = {} if description is None else {"description": description}
-        definition = {"type": type, **choices, **said, "isHidden": True, "isOptional": True}
+        definition = {
+            "type": type,
+            **({} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}),
+            **({} if description is None else {"description": description}),
+            "isHidden": True,
+            "isOptional": True,
+        }
         return parse_field_row(self.create(CUSTOM_FIELDS, definition, suffix))
 
-    def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
-        """Return what is found of a write's effect once there is any, or what was found last."""
-        sent_at = time.monotonic()
-        # Unless the request was certainly rejected, the effect may still become visible.
-        while not (found := find()) and not sent.refused and time.monotonic() <= sent_at + self._settle:
-            time.sleep(_PAUSE)
-            # What was just seen to take so long may take a little longer the next time.
-            self._client.lag = max(self._client.lag, _MARGIN * (time.monotonic() - sent_at))
-        return found
-
-    def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
-        """The rows of a listing; of people, who may be many, only those of probes."""
-        return self._accounts() if listing == USERS else self._client.reader.rows(listing).rows
-
-    def find_account(self, email: str, sent: WriteResult) -> dict[str, Json] | None:
-        """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
+    def create_account(self, suffix: str, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
+        """Create an account; return its row, or None if none has its e-mail. Remembers what to delete."""
+        email = f"{self.unique_name(suffix)}{_DOMAIN}"
+        sent = self._client.send("users.create", fields={"email": email, **fields}, trying=trying)
         if sent.refused:
             return None
-        answer = sent.answer if isinstance(sent.answer, dict) else {}
+        answer = members(sent.answer)
         id = str(answer["userId"]) if answer.get("newUser") is True and answer.get("userId") is not None else None
 
         def find() -> dict[str, Json] | None:
@@ -300,72 +269,21 @@ class ScratchObjects:
         row = find() if id is None else self.wait_for(find, sent)
         return row if row is not None and row.get("email") == email else None
 
-    def delete_created(self, *listings: ListOperation) -> None:
-        """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for thing in self.list_leftovers():
-            if thing.listing in listings and thing.id in self._made[thing.listing]:
-                self._delete(thing)
+    def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
+        """Return what is found of a write's effect once there is any, or what was found last."""
+        sent_at = time.monotonic()
+        # Unless the request was certainly rejected, the effect may still become visible.
+        while not (found := find()) and not sent.refused and time.monotonic() <= sent_at + self._settle:
+            time.sleep(1.0)
+            # What was just seen to take so long may take a little longer the next time.
+            self._client.lag = max(self._client.lag, 1.5 * (time.monotonic() - sent_at))
+        return found
 
-    def refuse_leftovers(self, listing: ListOperation) -> None:
-        """Raise Undetermined if an object of this run or of an earlier one is in a listing."""
-        required(not any(self._rows_of_probes(listing)), reason_of_leftover(listing))
-
-    def count_free_fields(self) -> int:
-        """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
-        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
-        self.refuse_leftovers(CUSTOM_FIELDS)
-        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
-
-    def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
-        """One live row. Raises Undetermined if it does not exist."""
-        match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
-        return required(match, f"the scratch {_PLACES[listing].noun} {id} no longer exists")
-
-    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
-        """The assignments of a content to a scratch group."""
-        read = self._client.reader.get("content-targets.list", query={"contentId": content})
-        answer = cast("dict[str, Json]", with_offsets(self._client.spec.behaviour, read))
-        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        targets = (parse_target_row(RemoteId(content), row) for row in rows)
-        return [row for row in targets if row.target == group]
-
-    def delete_assignments(self, content: str, group: str) -> None:
-        """Delete every assignment of the content to the group; a service may have created duplicates."""
-        for _ in range(_TRIES):
-            rows = self.list_assignments(content, group)
-            if not rows:
-                return
-            for row in rows:
-                fields = {"contentId": content, "targetId": group, "targetType": row.type}
-                self._client.send("content-targets.delete", fields=fields)
-
-    def list_leftovers(self) -> list[ScratchObject]:
-        """The live objects of this and earlier runs, in deletion order."""
-        return [
-            ScratchObject(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
-            for listing in self._listings
-            for row in self._rows_of_probes(listing)
-        ]
-
-    def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[ScratchObject], list[str]]:
-        """Delete all of them; return what existed, and what could not be deleted, with the reason.
-
-        contents: whose assignments to delete; None: those of the whole catalog.
-        """
-        things = self.list_leftovers()
-        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
-        if groups:
-            catalog = self._client.reader.rows(CATALOG).rows if contents is None else ()
-            for content in (str(row["courseId"]) for row in catalog) if contents is None else contents:
-                for group in groups:
-                    self.delete_assignments(content, group)
-        reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
-        left = self.list_leftovers() if things else []
-        self.left = {thing.listing for thing in left}
-        return things, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
-
-    def _accounts(self) -> tuple[dict[str, Json], ...]:
-        """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
+    def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
+        """The rows of a listing; of people, who may be many, only the accounts of probes."""
+        if listing != USERS:
+            return self._client.reader.rows(listing).rows
+        # The filter's matching is not documented: if it misses one, all people are read.
         for query in ({"filter": PREFIX}, {}):
             rows = self._client.reader.rows(USERS, query=query).rows
             accounts = tuple(row for row in rows if self._is_of_probe(USERS, row))
@@ -373,14 +291,83 @@ class ScratchObjects:
                 break
         return accounts
 
-    def _rows_of_probes(self, listing: ListOperation) -> Iterator[dict[str, Json]]:
-        return (row for row in self.list_rows(listing) if self._is_of_probe(listing, row))
+    def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
+        """One live row. Raises Undetermined if it does not exist."""
+        return required(
+            next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None),
+            f"the scratch {_noun(listing)} {id} no longer exists",
+        )
+
+    def refuse_leftovers(self, listing: ListOperation) -> None:
+        """Raise Undetermined if an object of this run or of an earlier one is in a listing."""
+        required(not self.list_leftovers(listing), reason_of_leftover(listing))
+
+    def count_free_fields(self) -> int:
+        """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
+        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
+        self.refuse_leftovers(CUSTOM_FIELDS)
+        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
+
+    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
+        """The assignments of a content to a scratch group."""
+        read = self._client.reader.get("content-targets.list", query={"contentId": content})
+        answer = members(with_offsets(self._client.spec.behaviour, read))
+        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
+        targets = (parse_target_row(RemoteId(content), row) for row in rows)
+        return [row for row in targets if row.target == group]
+
+    def delete_assignments(self, content: str, group: str) -> None:
+        """Delete every assignment of the content to the group; a service may have created duplicates."""
+        for _ in range(3):
+            rows = self.list_assignments(content, group)
+            if not rows:
+                return
+            for row in rows:
+                target = {"contentId": content, "targetId": group, "targetType": row.type}
+                self._client.send("content-targets.delete", fields=target)
+
+    def list_leftovers(self, *listings: ListOperation) -> list[ScratchObject]:
+        """The live objects of this and earlier runs in some listings, or in all, in deletion order."""
+        return [
+            ScratchObject(listing, str(row[listing.id]), _label(listing, row))
+            for listing in listings or self._listings
+            for row in self.list_rows(listing)
+            if self._is_of_probe(listing, row)
+        ]
+
+    def delete_created(self, *listings: ListOperation) -> None:
+        """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
+        for thing in self.list_leftovers():
+            if thing.listing in listings and thing.id in self._made[thing.listing]:
+                self._delete(thing)
+
+    def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[str], list[str]]:
+        """Delete all of them; return what existed, and what could not be deleted, with the reason.
+
+        contents: whose assignments to delete; None: those of the whole catalog.
+        """
+        things = self.list_leftovers()
+        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
+        if groups and contents is None:
+            contents = [str(row["courseId"]) for row in self._client.reader.rows(CATALOG).rows]
+        for content, group in product(contents or (), groups):
+            self.delete_assignments(content, group)
+        reasons = {thing: self._delete(thing).reason for thing in things}
+        left = self.list_leftovers() if things else []
+        self.left = {thing.listing for thing in left}
+        return list(map(str, things)), [f"{thing}: {reasons.get(thing) or 'it is still there'}" for thing in left]
 
     def _is_of_probe(self, listing: ListOperation, row: Mapping[str, Json]) -> bool:
         """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
-        name = str(row.get(_PLACES[listing].label) or "")
+        name = _label(listing, row)
         is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
         return is_named or str(row[listing.id]) in self._made[listing]
 
     def _delete(self, thing: ScratchObject) -> WriteResult:
-        return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
+        operation = thing.listing.name.replace(".list", ".delete")
+        return self._client.send(operation, path={thing.listing.id: thing.id})
+
+
+def _label(listing: ListOperation, row: Mapping[str, Json]) -> str:
+    """What shows whether a probe created a row: its name, or an account's e-mail."""
+    return str(row.get("email" if listing == USERS else "name") or "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field, to_builtins
 
@@ -13,14 +12,8 @@ from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.forms import OfWorkspace
 
-
-class Health(StrEnum):
-    """The result of a check. UNKNOWN: undetermined, and the message says why."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-    UNKNOWN = "unknown"
+Health: TypeAlias = Literal["ok", "warning", "error", "unknown"]
+"""The result of a check. unknown: undetermined, and the message says why."""
 
 
 class CheckResult(Struct, frozen=True):
@@ -48,19 +41,11 @@ class DialectAssumption(Struct, frozen=True, kw_only=True):
     source: SourceLocation | None = None
 
 
-class LessonVerdict(StrEnum):
-    """The result for one key: as in the project, different, or undetermined, with the reason."""
-
-    CONFIRMED = "confirmed"
-    FOUND = "found"
-    UNKNOWN = "unknown"
-
-
 class DialectLesson(Struct, frozen=True):
-    """The probe's result for one key."""
+    """The probe's result for one key: as in the project, different, or undetermined, with the reason."""
 
     key: str
-    verdict: LessonVerdict
+    verdict: Literal["confirmed", "found", "unknown"]
     value: Value | None
     reason: str
 
@@ -80,11 +65,6 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     undone: tuple[str, ...] = ()
     written: Mapping[str, Value] = field(default_factory=dict)
 
-    @property
-    def values(self) -> dict[str, Value]:
-        """The keys that were determined, each with its value."""
-        return {lesson.key: lesson.value for lesson in self.lessons if lesson.value is not None}
-
 
 class DoctorReport(OfWorkspace, frozen=True, kw_only=True):
     """One doctor run. failure: exit code of the error that ended it early."""
@@ -97,12 +77,8 @@ class DoctorReport(OfWorkspace, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
-        errors = any(finding.health is Health.ERROR for finding in self.findings)
-        failed = errors if self.probe is None else self.probe.remaining
+        failed = self.probe.remaining if self.probe else any(one.health == "error" for one in self.findings)
         return self.failure or (ExitCode.ERROR if failed else ExitCode.OK)
-
-
-FORMAT: Final = "lmsconf.doctor/1"
 
 
 def doctor_text(report: DoctorReport) -> str:
@@ -116,7 +92,7 @@ def doctor_json(report: DoctorReport) -> str:
     """The whole report as a versioned document."""
     return render_json(
         {
-            "format": FORMAT,
+            "format": "lmsconf.doctor/1",
             "tool": TOOL,
             "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
             "checks": to_builtins(report.findings),

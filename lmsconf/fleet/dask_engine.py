@@ -30,10 +30,6 @@ from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
 
-_INSTALL: Final = "Install it with: pip install 'lmsconf[dask]'"
-_ENCRYPTED: Final = ("tls", "wss")
-_FOR_EACH_THREAD: Final = 2
-"""Tasks at the scheduler for each thread of a worker, so that no thread waits for the next one."""
 _WORKERS_WITHIN: Final = 60.0
 
 
@@ -50,21 +46,20 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
     unencrypted: whether plans may travel unencrypted. Raises LmsconfError where Dask is not installed, UsageError for
     no address, one without TLS to another machine, and TLS without certificates.
     """
-    if address is not None:
-        address = _refuse_unencrypted(address, unencrypted)
     try:
         import dask.config
         import distributed  # noqa: F401  reads its part of the configuration
     except ImportError as missing:
-        raise LmsconfError("--engine dask needs the package distributed", hint=_INSTALL) from missing
-    if address is None:
-        configured = dask.config.get("scheduler-address", None)
-        if not configured:
-            raise UsageError(
-                "--engine dask needs the address of a scheduler",
-                hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
-            )
-        address = _refuse_unencrypted(str(configured), unencrypted)
+        raise LmsconfError(
+            "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
+        ) from missing
+    address = address or dask.config.get("scheduler-address", None)
+    if not address:
+        raise UsageError(
+            "--engine dask needs the address of a scheduler",
+            hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
+        )
+    address = _refuse_unencrypted(str(address), unencrypted)
     if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None):
         raise UsageError(
             f"{address} needs certificates, and Dask's configuration names none",
@@ -92,8 +87,11 @@ def run_on_dask(
     Raises SchedulerUnavailable.
     """
     with _connected(scheduler, unencrypted) as client:
-        most = most or _FOR_EACH_THREAD * max(1, sum(client.nthreads().values()))
-        yield from run_in_threads(_DaskWorkers(client, digests, folder, most, time_limit), most, tasks)
+        # Two for each thread of a worker, so that none waits for its next task.
+        most = most or 2 * max(1, sum(client.nthreads().values()))
+        workers = _DaskWorkers(client, digests, folder, most, time_limit)
+        # Who leaves the scheduler waits for no result any more.
+        yield from run_in_threads(workers.run, workers.interrupt, client.close, most, tasks)
 
 
 class _DaskWorkers:
@@ -106,6 +104,8 @@ class _DaskWorkers:
 
     def run(self, task: FleetTask) -> FleetEntry:
         """Submit a task, and wait for its result; write its file."""
+        from distributed import Event
+
         try:
             job = self._job(task)
         except LmsconfError as error:
@@ -121,7 +121,8 @@ class _DaskWorkers:
         finally:
             future.release()
         if job.plan is not None:
-            self._forget_attempt(task)
+            with suppress(OSError):  # the scheduler has ended, and what it noted with it
+                Event(attempt_event(self._name, task.workspace), client=self._client).clear()
         if result.entry is not None:
             return self._kept(task, result.entry, result.text)
         if result.problem is not None and not self._is_interrupted:
@@ -133,10 +134,6 @@ class _DaskWorkers:
         self._is_interrupted = True
         with suppress(OSError):
             self._client.run(interrupt_run, self._name, int(number), on_error="ignore")
-
-    def kill(self) -> None:
-        """Leave the scheduler, which ends every wait for a result."""
-        self._client.close()
 
     def _job(self, task: FleetTask) -> DaskJob:
         plan = None
@@ -156,18 +153,11 @@ class _DaskWorkers:
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
         if entry.file is None or task.out is None:
             return entry
-        if task.out / entry.file == plan_path(task.out, task.workspace):
-            differing = self._digests.made_elsewhere(str(text))
-            if differing:
-                return task.lost(ExitCode.ERROR, other_project(differing))
-        write_atomically(task.out / entry.file, str(text))
+        is_plan = entry.file == plan_path(task.out, task.workspace).name
+        if is_plan and (differing := self._digests.made_elsewhere(str(text))):
+            return task.lost(ExitCode.ERROR, other_project(differing))
+        write_atomically(Path(task.out, entry.file), str(text))
         return entry
-
-    def _forget_attempt(self, task: FleetTask) -> None:
-        from distributed import Event
-
-        with suppress(OSError):  # the scheduler has ended, and what it noted with it
-            Event(attempt_event(self._name, task.workspace), client=self._client).clear()
 
 
 def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
@@ -176,8 +166,8 @@ def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
     if error is not None and not isinstance(error, CancelledError):
         name = type(error).__name__
         message, code = _FAILURES.get(name, f"the Dask worker failed with {name}"), ExitCode.ERROR
-    hint = f"Run it again with --select workspace={task.workspace}"
-    return task.lost(code, Problem(code=LOST, message=message, hint=hint))
+    again = f"Run it again with --select workspace={task.workspace}"
+    return task.lost(code, Problem(code=LOST, message=message, hint=again))
 
 
 _FAILURES: Final = {
@@ -216,7 +206,7 @@ def _refuse_unencrypted(address: str, unencrypted: bool) -> str:
     address = address if "://" in address else f"tcp://{address}"
     scheme, _, rest = address.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    if unencrypted or scheme in _ENCRYPTED or (scheme == "tcp" and is_loopback(host)):
+    if unencrypted or scheme in ("tls", "wss") or (scheme == "tcp" and is_loopback(host)):
         return address
     raise UsageError(
         f"plans would travel unencrypted to {address}",

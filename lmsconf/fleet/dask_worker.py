@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
+from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
 from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256
@@ -59,17 +59,16 @@ class DaskResult(Struct, frozen=True, kw_only=True):
 
 def run_task(tool: Json, document: str) -> str:
     """Run the task of a DaskJob for a coordinator of this version; return a DaskResult, both as JSON."""
-    message = "the worker has another version of lmsconf"
-    other = _refused("fleet/worker-tool", message, "Install the same version.")
+    other = _refused("fleet/worker-tool", "the worker has another version of lmsconf", "Install the same version.")
     return json.dumps(to_json(_result(document) if tool == TOOL else other))
 
 
 def _result(document: str) -> DaskResult:
     """Return the result of a task; that of a task without one where an exception is raised."""
     try:
-        job = msgspec.json.decode(document, type=DaskJob, dec_hook=to_path)
-        refused = _refusal(Path(job.root).absolute(), job)
-        return _answered(Path(job.root).absolute(), job) if refused is None else refused
+        job = msgspec.json.decode(document, type=DaskJob)
+        root = Path(job.root).absolute()
+        return _refusal(root, job) or _answered(root, job)
     except LmsconfError as error:
         return _refused(error.code, error.message, error.hint)
     except Exception as error:  # its text may hold a value, and Dask would log it
@@ -86,8 +85,11 @@ def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
             f"the worker has no project in {root}",
             "Name its folder on the workers with --worker-project.",
         )
-    differing = differing_files(root, job.project)
-    return DaskResult(problem=other_project(differing)) if differing else None
+    wanted = job.project
+    for names, digest in ((wanted.files, wanted.settings), (wanted.folders, wanted.manifests)):
+        if _digest(root, names) != digest:
+            return DaskResult(problem=other_project(names))
+    return None
 
 
 def _answered(root: Path, job: DaskJob) -> DaskResult:
@@ -96,13 +98,12 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
 
     worker = get_worker()
     with TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder:
-        task = replace(job.task, out=Path(folder))
+        task = replace(job.task, out=folder)
         if job.plan is not None:
-            write_atomically(plan_path(Path(folder), task.workspace), job.plan, durable=False)
+            write_atomically(plan_path(folder, task.workspace), job.plan, durable=False)
             task = _attempted(task, root, job.run)
         with task_process(job.run, (str(root), job.project.settings), root, os.environ, BOUND) as process:
-            process.send(task)
-            entry = process.result(task, job.time_limit, lambda: worker.status.name not in _ENDING)
+            entry = process.run(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
     return DaskResult(entry=entry, text=text)
 
@@ -118,28 +119,24 @@ def _attempted(task: FleetTask, root: Path, run: str) -> FleetTask:
     A scheduler gives the task of a dead worker to another one, with the same arguments. So the first attempt is noted
     at the scheduler before it begins. Its journal may be in another folder than this one.
     """
-    is_first = _first_to_set(attempt_event(run, task.workspace))
+    from distributed import Event
+
+    event = Event(attempt_event(run, task.workspace))
+    is_first = not event.is_set()
+    event.set()
     is_begun_here = task.digest in _begun_plans(root, run)
     is_begun = is_begun_here or task.attempt > 1
-    has_journals = is_first and is_begun_here is is_begun
-    return replace(task, attempt=2 if is_begun or not is_first else 1, has_journals=has_journals)
+    return replace(
+        task,
+        attempt=2 if is_begun or not is_first else 1,
+        has_journals=is_first and is_begun_here is is_begun,
+    )
 
 
 @lru_cache(maxsize=8)
 def _begun_plans(root: Path, run: str) -> frozenset[str]:
     """Return the digests of the plans that have begun before this worker's first task of a run. Raises LmsconfError."""
     return begun_plans(root)
-
-
-def _first_to_set(name: str) -> bool:
-    """Set an event at the scheduler; return False if it was set before."""
-    from distributed import Event
-
-    event = Event(name)
-    if event.is_set():
-        return False
-    event.set()
-    return True
 
 
 def _refused(code: str, message: str, hint: str | None = None) -> DaskResult:
@@ -149,7 +146,6 @@ def _refused(code: str, message: str, hint: str | None = None) -> DaskResult:
 
 _ENDINGS: Final = (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods")
 """Of manifests, and of tables that they name."""
-_SHOWN: Final = 5
 
 
 class ProjectDigest(Struct, frozen=True, kw_only=True):
@@ -202,18 +198,13 @@ def _digest_of_read(root: Path, names: tuple[str, ...]) -> str | None:
     return files_digest(reader.digests)
 
 
-def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
-    """Return which files or folders of a project differ from those of a digest; empty if none does."""
-    if _digest(root, wanted.files) != wanted.settings:
-        return wanted.files
-    return () if _digest(root, wanted.folders) == wanted.manifests else wanted.folders
-
-
 def other_project(names: Sequence[str]) -> Problem:
     """Return the problem of a worker with other files than those here."""
-    message = f"the project on the worker differs from the one here, in some of: {name_list(names, _SHOWN)}"
-    hint = "Update the project on the workers, and run it again."
-    return Problem(code="fleet/worker-project", message=message, hint=hint)
+    return Problem(
+        code="fleet/worker-project",
+        message=f"the project on the worker differs from the one here, in some of: {name_list(names, 5)}",
+        hint="Update the project on the workers, and run it again.",
+    )
 
 
 def _digest(root: Path, names: Iterable[str]) -> str:
@@ -228,10 +219,9 @@ def _digest(root: Path, names: Iterable[str]) -> str:
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        shown = (name for name in files if not name.startswith("."))
-        yield from (Path(parent, name) for name in shown if name.endswith(_ENDINGS))
+    for path in folder.rglob("*"):
+        if path.suffix in _ENDINGS and not any(name.startswith(".") for name in path.relative_to(folder).parts):
+            yield path
 
 
 def _content_digest(path: Path) -> str | None:

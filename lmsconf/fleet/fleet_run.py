@@ -14,8 +14,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -54,36 +55,29 @@ _GRACE: Final = 30.0
 """Seconds in which interrupted tasks may finish the calls that they have sent, and write their reports."""
 
 
-class TaskWorkers(Protocol):
-    """What runs the tasks of an engine."""
+def run_in_threads(
+    run: Callable[[FleetTask], FleetEntry],
+    interrupt: Callable[[signal.Signals], object],
+    kill: Callable[[], object],
+    number: int,
+    tasks: Sequence[FleetTask],
+) -> Generator[FleetEntry]:
+    """Run tasks, so many at a time; yield results as they come, after an interruption too, which is raised again.
 
-    def run(self, task: FleetTask) -> FleetEntry:
-        """Run a task; return its result, or one that is lost. Each is called in a thread of its own."""
-
-    def interrupt(self, number: signal.Signals) -> None:
-        """Interrupt the tasks that run, and let no other one begin."""
-
-    def kill(self) -> None:
-        """End at once what runs still, so that each `run` returns."""
-
-
-def run_in_threads(workers: TaskWorkers, number: int, tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
-    """Run tasks, so many at a time; yield the result of each, as they end. It ends the workers, however it ends.
-
-    Interrupted, it interrupts the workers, yields the results of those that end their tasks nevertheless, and raises
-    again.
+    run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
+    and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
     """
     threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
     results: set[Future[FleetEntry]] = set()
 
     def interrupted(number: signal.Signals) -> list[Future[FleetEntry]]:
-        """Interrupt the workers; return the results of the tasks that have begun."""
+        """Interrupt what runs; return the results of the tasks that have begun."""
         threads.shutdown(wait=False, cancel_futures=True)
-        workers.interrupt(number)
+        interrupt(number)
         return [result for result in results if not result.cancelled()]
 
     try:
-        results |= {threads.submit(workers.run, task) for task in tasks}
+        results |= {threads.submit(run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
             yield result.result()
@@ -99,7 +93,7 @@ def run_in_threads(workers: TaskWorkers, number: int, tasks: Sequence[FleetTask]
         raise
     finally:  # the time is over, or a second interrupt says that nobody waits for the others
         threads.shutdown(wait=False, cancel_futures=True)
-        workers.kill()
+        kill()
         threads.shutdown()
 
 
@@ -165,10 +159,9 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
     listed = {host.strip() for host in environ.get(ALLOWED_HOSTS, "").split(",")}
     hosts: dict[str, dict[str, str]] = defaultdict(dict)
     for name in names:
-        workspace = project.mapping_at("workspaces", name)
         variable = project.mapping_at("workspaces", name, "token").get("env")
         if isinstance(variable, str):
-            host = urlsplit(str(workspace["url"])).netloc
+            host = urlsplit(str(project.mapping_at("workspaces", name)["url"])).netloc
             hosts[expand_pattern(variable, project.pattern_values(name))].setdefault(host, name)
     for variable, by_host in hosts.items():
         if len(by_host) > 1 and not by_host.keys() <= listed:
@@ -193,7 +186,9 @@ def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, Fle
             entries[entry.workspace] = entry
             tell(entry)
     except KeyboardInterrupt as cut:
-        entries |= {entry.workspace: entry for entry in _results_after(cut, results)}
+        with suppress(KeyboardInterrupt):  # the engine, which may not know of it yet, raises it at its end
+            for entry in chain([results.throw(cut)], results):
+                entries[entry.workspace] = entry
         problem = Problem(
             code="interrupted",
             message="the run was interrupted before this workspace had a result",
@@ -208,15 +203,9 @@ def fleet_index(
     entries: Mapping[str, FleetEntry], action: FleetAction, created_at: str, shard: FleetShard | None = None
 ) -> FleetIndex:
     """Return the index of results, by workspace."""
-    ordered = tuple(entries[name] for name in sorted(entries))
-    return FleetIndex(action=action, created_at=created_at, entries=ordered, shard=shard)
-
-
-def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> Iterator[FleetEntry]:
-    """Yield the results of the tasks that end after an interruption, if the engine does not know of it yet."""
-    with suppress(KeyboardInterrupt):
-        yield results.throw(cut)
-        yield from results
+    return FleetIndex(
+        action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)), shard=shard
+    )
 
 
 def make_folder(folder: Path) -> None:
@@ -294,8 +283,7 @@ class LabelSelector(Struct, frozen=True):
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
         """Whether a workspace with these labels is selected."""
-        known = {WORKSPACE: workspace, **labels}
-        return all(requirement.fits(known) for requirement in self.requirements)
+        return all(requirement.fits({WORKSPACE: workspace, **labels}) for requirement in self.requirements)
 
 
 def parse_selector(text: str, option: str) -> LabelSelector:
@@ -324,34 +312,19 @@ def run_locally(
 
     time_limit: seconds for one task; None: no limit. Raises LmsconfError if a worker process cannot be started.
     """
-    number, workers = max(1, min(processes, len(tasks))), _LocalWorkers(root, environ, time_limit)
+    number, name = max(1, min(processes, len(tasks))), secrets.token_hex(6)
+    kept_for = str(root), name
+
+    def run(task: FleetTask) -> FleetEntry:
+        """Let a worker run a task, another one where it has died."""
+        with task_process(name, kept_for, root, environ) as process:
+            return process.run(task, time_limit)
+
     try:
         with ExitStack() as started:
             for _ in tasks[:number]:
-                started.enter_context(workers.process())
-        yield from run_in_threads(workers, number, [with_part_of_rate(task, number) for task in tasks])
+                started.enter_context(task_process(name, kept_for, root, environ))
+        shared = [with_part_of_rate(task, number) for task in tasks]
+        yield from run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, shared)
     finally:
-        retire_idle(workers.kept_for)
-
-
-class _LocalWorkers:
-    """The worker processes of one run."""
-
-    def __init__(self, root: Path, environ: Mapping[str, str], time_limit: float | None) -> None:
-        self._name, self._time_limit = secrets.token_hex(6), time_limit
-        self.kept_for = str(root), self._name
-        self.process = partial(task_process, self._name, self.kept_for, root, environ)
-
-    def run(self, task: FleetTask) -> FleetEntry:
-        """Let a worker run a task, another one where it has died, and wait for its result."""
-        with self.process() as process:
-            process.send(task)
-            return process.result(task, self._time_limit)
-
-    def interrupt(self, number: signal.Signals) -> None:
-        """Interrupt the workers that have a task."""
-        interrupt_run(self._name, number)
-
-    def kill(self) -> None:
-        """Kill the workers that have a task, and the programs that they have started."""
-        kill_run(self._name)
+        retire_idle(kept_for)

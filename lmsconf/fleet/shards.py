@@ -8,7 +8,6 @@ reads it.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
@@ -23,14 +22,12 @@ from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, select
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import FULL_UNDO, Change
 from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import read_text, write_atomically
 
-_NEEDS_IMAGE: Final = ("argo", "kubernetes")
-_MOST: Final = {"github": 256, "gitlab": 200}
-"""The most jobs that an engine makes of one matrix."""
 _LEAST_RATE: Final = 0.1
 """The least --max-rate that `lmsconf fleet plan` takes."""
 
@@ -41,10 +38,10 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     selector: of workspaces. max_rate: requests a second of all jobs together. image: the container image with lmsconf.
     Raises UsageError for what that engine cannot run.
     """
-    most = _MOST.get(format, shards)
+    most = {"github": 256, "gitlab": 200}.get(format, shards)
     refuse_if(
         (
-            format in _NEEDS_IMAGE and image is None,
+            format in ("argo", "kubernetes") and image is None,
             f"--format {format} needs --image",
             "Name it by its digest: registry/lmsconf@sha256:…",
         ),
@@ -70,11 +67,10 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
         "image": image,
         "command": f"lmsconf fleet plan{selected}{limited}",
     }
-    document = json.loads(template_text("matrix.json.j2", format=format, matrix=jobs))
-    return json.dumps(document, indent=None if format == "github" else 2) + "\n"
+    text = template_text("matrix.json.j2", format=format, matrix=jobs)
+    return json.dumps(json.loads(text), indent=None if format == "github" else 2) + "\n"
 
 
-_SOME: Final = 10
 _ONE_RUN: Final = "Name each shard once, all of one run."
 
 
@@ -86,15 +82,27 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     what is collected looks complete, so it has to be.
     """
     indexes = {folder: read_index(folder, key) for folder in folders}
-    actions = {index.action for index in indexes.values()}
+    first, *others = indexes.values()
     refuse_if(
-        (len(actions) > 1, "the folders are of different commands", "Collect folders of one lmsconf fleet plan."),
+        (
+            any(other.action is not first.action for other in others),
+            "the folders are of different commands",
+            "Collect folders of one lmsconf fleet plan.",
+        ),
         (len(indexes) < len(folders), "a folder is named twice", _ONE_RUN),
         error=LmsconfError,
     )
     _refuse_missing_shards(indexes.items())
     entries = _entries(indexes.items())
-    _refuse_other_workspaces(indexes.values(), entries)
+    digest = selection_digest(entries)
+    refuse_if(
+        (
+            any(index.shard is not None and index.shard.selection != digest for index in indexes.values()),
+            "the shards are parts of different selections of workspaces",
+            "Run all jobs again, from one commit and with one --select.",
+        ),
+        error=LmsconfError,
+    )
     files = [(folder / entry.file, out / entry.file) for entry, folder in entries.values() if entry.file is not None]
     for file, _ in files:
         if file.is_symlink() or not file.is_file():
@@ -102,7 +110,6 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    first, *_ = indexes.values()
     created_at = min(index.created_at for index in indexes.values())
     index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
     write_index(out, index, key)
@@ -135,7 +142,7 @@ def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
             raise LmsconfError(f"shard {other.shard} is in two folders: {known} and {folder}", hint=_ONE_RUN)
     if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
         raise LmsconfError(
-            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, _SOME)}",
+            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, 10)}",
             hint="Run their jobs again, and collect the folders of all shards.",
         )
 
@@ -149,32 +156,22 @@ def _in_words(shard: FleetShard | None) -> str:
     return "all workspaces" if shard is None else f"shard {shard}"
 
 
-def _refuse_other_workspaces(indexes: Iterable[FleetIndex], names: Iterable[str]) -> None:
-    """Raise LmsconfError if shards do not have, together, the workspaces that each of them was selected from."""
-    digest = selection_digest(names)
-    if any(index.shard is not None and index.shard.selection != digest for index in indexes):
-        raise LmsconfError(
-            "the shards are parts of different selections of workspaces",
-            hint="Run all jobs again, from one commit and with one --select.",
-        )
-
-
 _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
 """Keys of a change that differ between workspaces although the same thing changes."""
-_ALIKE: Final = 3
-"""The fewest changes that are shown together because they are equal but for their names."""
 
 
 def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetReport:
     """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
     if index.action is not FleetAction.PLAN:
         return FleetReport(index=index)
-    plans = (
-        (entry.workspace, load_file(folder / entry.file, loads, key).changes)
-        for entry in index.entries
-        if entry.file is not None and not entry.failed
+    return FleetReport(
+        index=index,
+        shared=group_changes(
+            (entry.workspace, load_file(folder / entry.file, loads, key).changes)
+            for entry in index.entries
+            if entry.file is not None and not entry.failed
+        ),
     )
-    return FleetReport(index=index, shared=group_changes(plans))
 
 
 def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[SharedChanges, ...]:
@@ -184,30 +181,22 @@ def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[Shar
         for change in changes:
             key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
             known.setdefault(key, (change, []))[1].append(workspace)
-    together: dict[tuple[str, ...], list[Change]] = defaultdict(list)
-    alike: dict[str, list[tuple[str, Change]]] = defaultdict(list)
-    for first, names in known.values():
-        change = replace(first, id=None, problems=(), undo=FULL_UNDO)
-        if len(names) == 1:
-            alike[_without_name(change)].append((names[0], change))
-        else:
-            together[tuple(names)].append(change)
+    kept = [(tuple(names), replace(first, id=None, problems=(), undo=FULL_UNDO)) for first, names in known.values()]
+    alone = grouped((one for one in kept if len(one[0]) == 1), lambda one: _without_name(one[1]))
+    rest = [one for one in kept if len(one[0]) > 1]
     shared: list[SharedChanges] = []
-    for pairs in alike.values():
-        if len(pairs) >= _ALIKE and len({workspace for workspace, _ in pairs}) == len(pairs):
+    for alike in alone.values():
+        workspaces = tuple(name for (name,), _ in alike)
+        # So many are shown together although their names differ.
+        if len(alike) >= 3 and len(set(workspaces)) == len(alike):
             shared.append(
-                SharedChanges(
-                    changes=tuple(change for _, change in pairs),
-                    workspaces=tuple(workspace for workspace, _ in pairs),
-                    one_each=True,
-                )
+                SharedChanges(changes=tuple(change for _, change in alike), workspaces=workspaces, one_each=True)
             )
         else:
-            for workspace, change in pairs:
-                together[workspace,].append(change)
+            rest += alike
     shared += [
-        SharedChanges(changes=tuple(sorted(changes, key=lambda change: change.address)), workspaces=names)
-        for names, changes in together.items()
+        SharedChanges(changes=tuple(sorted((one[1] for one in same), key=lambda one: one.address)), workspaces=names)
+        for names, same in grouped(rest, lambda one: one[0]).items()
     ]
     return tuple(sorted(shared, key=lambda one: (-len(one.workspaces), one.one_each, one.workspaces)))
 
@@ -221,5 +210,5 @@ def _without_name(change: Change) -> str:
             return {key: unnamed(item) for key, item in value.items()}
         return "" if value == name else value
 
-    form = change_json(change)
-    return sha256({key: unnamed(value) for key, value in form.items() if key not in (*_DIFFERS, "address", "name")})
+    left_out = (*_DIFFERS, "address", "name")
+    return sha256({key: unnamed(value) for key, value in change_json(change).items() if key not in left_out})

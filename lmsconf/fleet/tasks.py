@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
@@ -46,7 +44,6 @@ from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
 """Environment variables that are about one workspace."""
-_RESULTS: Final = ("plan", "problems", "drift", "report")
 
 
 class FleetTask(Struct, frozen=True, kw_only=True):
@@ -64,7 +61,7 @@ class FleetTask(Struct, frozen=True, kw_only=True):
     action: FleetAction
     url: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    out: Path | None = None
+    out: str | None = None
     digest: str | None = None
     parallelism: int = 8
     max_rate: float | None = None
@@ -90,21 +87,6 @@ def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
     return task if task.max_rate is None else replace(task, max_rate=max(0.01, task.max_rate / processes))
 
 
-def task_json(task: FleetTask) -> bytes:
-    """Return a task as JSON, in one line. It holds no secret."""
-    return msgspec.json.encode(task, enc_hook=str)
-
-
-def task_from_json(text: str | bytes) -> FleetTask:
-    """Return the task that `task_json` wrote. Raises ValueError for any other value."""
-    return msgspec.json.decode(text, type=FleetTask, dec_hook=to_path)
-
-
-def to_path(_: type, value: str) -> Path:
-    """Decode a path, the one type of a task that JSON does not have."""
-    return Path(value)
-
-
 class TaskRunner:
     """Run tasks in the workspaces of one project, whose project file is read once.
 
@@ -126,7 +108,6 @@ class TaskRunner:
         self._rate_limiters: RateLimiters = {}
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
-        self._interrupts = Interrupts()
 
     def run(self, task: FleetTask, interrupts: Interrupts | None = None) -> FleetEntry:
         """Run one task and return its result; an error of lmsconf is part of the result, not raised.
@@ -155,13 +136,18 @@ class TaskRunner:
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
         errors = _errors(problems)
-        file = self._saved(task, "problems", lambda: problems_json(problems)) if problems else None
-        code = ExitCode.ERROR if errors else ExitCode.OK
-        return replace(entry, exit=code, summary={"problems": len(problems)}, problems=tuple(errors), file=file)
+        return replace(
+            entry,
+            exit=ExitCode.ERROR if errors else ExitCode.OK,
+            summary={"problems": len(problems)},
+            problems=tuple(errors),
+            file=self._saved(task, "problems", lambda: problems_json(problems)) if problems else None,
+        )
 
     def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        project = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters)
-        plan = project.plan(base=task.base, trust_project=task.trusted, effects=task.effects)
+        plan = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters).plan(
+            base=task.base, trust_project=task.trusted, effects=task.effects
+        )
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
@@ -182,7 +168,7 @@ class TaskRunner:
         if task.out is None:
             return None
         name = f"{task.workspace}.{what}.json"
-        write_atomically(task.out / name, text(), durable=self._durable)
+        write_atomically(Path(task.out, name), text(), durable=self._durable)
         return name
 
     def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
@@ -223,9 +209,12 @@ class TaskRunner:
             interrupts=self._interrupts,
             rate_limiters=self._rate_limiters,
         )
-        attempt = apply_plan if task.attempt == 1 else partial(apply_again, has_journals=task.has_journals)
         with options.interrupts.installed():
-            report, done = attempt(settings, plan, options)
+            if task.attempt == 1:
+                report, _ = apply_safely(settings, saved_plan(plan), options, ApplyEvents())
+                done = report.count(CallStatus.DONE)
+            else:
+                report, done = apply_again(settings, plan, options, has_journals=task.has_journals)
             return replace(
                 entry,
                 exit=ExitCode(report.exit),
@@ -245,9 +234,9 @@ _ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Settings, 
 }
 
 
-def plan_path(folder: Path, workspace: str) -> Path:
+def plan_path(folder: Path | str, workspace: str) -> Path:
     """Return the path of the plan file of a workspace in the folder of a fleet."""
-    return folder / f"{workspace}.plan.json"
+    return Path(folder, f"{workspace}.plan.json")
 
 
 def load_file(path: Path, load: Callable[[str, bytes | None], Document], key: bytes | None) -> Document:
@@ -265,7 +254,7 @@ def load_file(path: Path, load: Callable[[str, bytes | None], Document], key: by
 
 def result_files(workspace: str) -> list[str]:
     """Return the names that result files of a workspace may have."""
-    return [f"{workspace}.{what}.json" for what in _RESULTS]
+    return [f"{workspace}.{what}.json" for what in ("plan", "problems", "drift", "report")]
 
 
 def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
@@ -273,12 +262,6 @@ def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
 
 
 _AGAIN_AFTER: Final = 2.0
-
-
-def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
-    """Apply a saved plan; return the report, and how many of its calls were carried out."""
-    report, _ = apply_safely(settings, saved_plan(plan), options, ApplyEvents())
-    return report, report.count(CallStatus.DONE)
 
 
 def begun_plans(root: Path) -> frozenset[str]:

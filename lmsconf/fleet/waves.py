@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found
@@ -30,35 +29,16 @@ from lmsconf.render.resource_wording import name_list
 from lmsconf.support.files import is_writable
 
 APPLIED: Final = "apply.json"
-_NAMES: Final = 3
-
-_NO_PLAN: Final = Problem(
-    code="fleet/no-plan",
-    message="there is no plan to apply, because planning failed",
-    hint="Correct what follows, then plan again.",
-)
 
 
-class Wave(Struct, frozen=True):
-    """The workspaces of one wave. selector: what selects them, as text."""
-
-    selector: str
-    entries: tuple[FleetEntry, ...]
-
-
-def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wave]:
-    """Divide the workspaces of an index into waves: each is in the first wave that selects it.
+def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> dict[str, list[FleetEntry]]:
+    """Return the waves of an index by their selectors: each workspace is in the first wave that selects it.
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
-
-    def first_fitting(entry: FleetEntry) -> int:
-        fitting = (place for place, one in enumerate(selectors) if one.fits(entry.workspace, entry.labels))
-        return next(fitting, len(selectors))
-
-    chosen = grouped(index.entries, first_fitting)
-    texts = [*(selector.text for selector in selectors), EVERY]
-    return [Wave(text, tuple(chosen[place])) for place, text in enumerate(texts) if place in chosen]
+    every = dict.fromkeys([*selectors, LabelSelector(EVERY, ())])
+    chosen = grouped(index.entries, lambda entry: next(one for one in every if one.fits(entry.workspace, entry.labels)))
+    return {one.text: chosen[one] for one in every if one in chosen}
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
@@ -82,13 +62,6 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
     return index
 
 
-def applied_before(index: FleetIndex, applied: FleetIndex | None) -> int:
-    """Return how many plans of an index an earlier run has applied. applied: its results."""
-    results = () if applied is None else applied.entries
-    done = {(entry.workspace, entry.digest) for entry in results if not entry.failed}
-    return sum(bool(entry.changes) and (entry.workspace, entry.digest) in done for entry in index.entries)
-
-
 def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: Sequence[Consent]) -> None:
     """Raise ProblemsFound with exit 4 if a guard's totals over all workspaces exceed its limit for the fleet.
 
@@ -103,7 +76,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
             continue
         if total is None or total > limit:
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
-            missing = f"the total is not known without the number of {name_list(unknown, _NAMES)}"
+            missing = f"the total is not known without the number of {name_list(unknown, 3)}"
             counted = missing if total is None else counted_words(name, total)
             problems.append(
                 Problem(
@@ -116,7 +89,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
 
 
 def apply_waves(
-    waves: Sequence[Wave],
+    waves: Mapping[str, Sequence[FleetEntry]],
     applied: FleetIndex | None,
     folder: Path,
     key: bytes | None,
@@ -135,13 +108,12 @@ def apply_waves(
     how many of its plans are to be applied.
     """
     earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
-    done = {name: entry for name, entry in earlier.items() if not entry.failed}
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
-    for wave in waves:
+    for selector, wave in waves.items():
         tasks: list[FleetTask] = []
-        for entry in wave.entries:
-            known = _result_without_task(entry, done.get(entry.workspace), stopped)
+        for entry in wave:
+            known = _result_without_task(entry, earlier.get(entry.workspace), stopped)
             if known is None:
                 tasks.append(make_task(entry))
             else:
@@ -149,51 +121,42 @@ def apply_waves(
         if stopped is not None:
             continue
         try:
-            with listen(f"Wave {wave.selector}", len(tasks)) as tell:
+            with listen(f"Wave {selector}", len(tasks)) as tell:
                 run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
-            write_index(folder, _index(earlier | results, created_at), key, APPLIED)
-        stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
-    write_index(folder, _index(earlier | results, created_at), key, APPLIED)
-    return _index(results, created_at)
-
-
-def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
+            write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
+        stopped = _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
+    write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
     return fleet_index(results, FleetAction.APPLY, created_at)
 
 
 def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:
     """Return the result of a workspace in which nothing is to be done now; None for a plan to apply.
 
-    before: its success in an earlier run. stopped: why the waves have stopped.
+    before: its result in an earlier run. stopped: why the waves have stopped.
     """
-    if before is not None and before.digest == planned.digest:
+    nothing_done = {"calls": 0, "done": 0}
+    if before is not None and not before.failed and before.digest == planned.digest:
         return before
     if stopped is not None:
-        return _not_attempted(planned, stopped)
+        problem = Problem(code=STOPPED, message=f"not applied: {stopped}", hint="Apply again once that is corrected.")
+        return replace(planned, exit=ExitCode.PARTIAL, summary=nothing_done, problems=(problem,), file=None)
     if planned.failed:
         code = ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit  # this run was not
-        return replace(planned, exit=code, problems=(_NO_PLAN, *planned.problems), file=None)
-    return None if planned.changes else replace(planned, exit=ExitCode.OK, summary={"calls": 0, "done": 0}, file=None)
+        no_plan = Problem(
+            code="fleet/no-plan",
+            message="there is no plan to apply, because planning failed",
+            hint="Correct what follows, then plan again.",
+        )
+        return replace(planned, exit=code, problems=(no_plan, *planned.problems), file=None)
+    return None if planned.changes else replace(planned, exit=ExitCode.OK, summary=nothing_done, file=None)
 
 
-def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
+def _why_stopped(wave: str, results: Sequence[FleetEntry], max_failures: int) -> str | None:
     """Return why the waves after this one are not begun; None if they are."""
     if any(entry.exit in INTERRUPTIONS for entry in results):
-        return f"the run was interrupted in the wave {wave.selector}"
+        return f"the run was interrupted in the wave {wave}"
     failures = sum(entry.failed for entry in results)
     if failures <= max_failures:
         return None
-    return f"{count_noun(failures, 'workspace')} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
-
-
-def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
-    summary = {"calls": 0, "done": 0}
-    return replace(entry, exit=ExitCode.PARTIAL, summary=summary, problems=(problem,), file=None)
-
-
-def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:
-    """Yield each wave in words: `ring=canary (3 workspaces)`."""
-    for wave in waves:
-        yield f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})"
+    return f"{count_noun(failures, 'workspace')} of the wave {wave} failed, and the limit is {max_failures:,}"

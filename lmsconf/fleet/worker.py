@@ -27,42 +27,39 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, cast
 
+import msgspec
+
 from lmsconf.documents.document import from_json
 from lmsconf.documents.reports import entry_json
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
+from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.files import os_errors_as
 from lmsconf.support.interrupts import Interrupts, raise_terminated
 
 BOUND: Final = "--bound"
-_COLLECT_EVERY = 100_000
 
 
 def main(arguments: list[str]) -> int:
-    """Run tasks until stdin ends; return the exit code of the process."""
+    """Run each task that is read until stdin ends, and write its result; return the exit code of the process."""
     # What a task prints, such as a token's command, must not stand among the results.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGTERM, raise_terminated)
-    gc.set_threshold(_COLLECT_EVERY)
+    gc.set_threshold(100_000)
+    is_bound, key = BOUND in arguments, os.environ.get("LMSCONF_PLAN_KEY")
     try:
-        serve(Path(arguments[0]), sys.stdin, results, bound=BOUND in arguments)
+        signing_key = None if key is None else os.fsencode(key)
+        runner = TaskRunner(Path(arguments[0]), os.environ, signing_key, durable=not is_bound)
+        for line in _bound(sys.stdin) if is_bound else sys.stdin:
+            interrupts = Interrupts()
+            with interrupts.installed():
+                entry = runner.run(msgspec.json.decode(line, type=FleetTask), interrupts)
+                results.write(json.dumps(entry_json(entry)) + "\n")
+                results.flush()
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def serve(root: Path, tasks: Iterable[str], results: IO[str], *, bound: bool) -> None:
-    """Run each task that is read, and write its result."""
-    key = os.environ.get("LMSCONF_PLAN_KEY")
-    runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key), durable=not bound)
-    for line in _bound(tasks) if bound else tasks:
-        interrupts = Interrupts()
-        with interrupts.installed():
-            entry = runner.run(task_from_json(line), interrupts)
-            results.write(json.dumps(entry_json(entry)) + "\n")
-            results.flush()
 
 
 def _bound(tasks: Iterable[str]) -> Iterator[str]:
@@ -122,44 +119,35 @@ def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEnt
         message, exit = f"the time limit of {limit:,.0f} seconds is over", ExitCode.UNREACHABLE
     elif code < 0:
         message = f"the process ended with {signal.Signals(-code).name}"
-    hint = f"Run it again with --select workspace={task.workspace}"
-    if task.action is FleetAction.APPLY:
-        hint += ". What it has done is not done twice."
-    return task.lost(exit, Problem(code=LOST, message=message, hint=hint))
+    done = ". What it has done is not done twice." if task.action is FleetAction.APPLY else ""
+    again = f"Run it again with --select workspace={task.workspace}{done}"
+    return task.lost(exit, Problem(code=LOST, message=message, hint=again))
 
 
-class TaskProcess:
+class TaskProcess(subprocess.Popen[bytes]):
     """A process that runs tasks of one project, one after the other."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], *options: str) -> None:
         """Start it. options: of `lmsconf.fleet.worker`. Raises OSError."""
         environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
-        self._process = subprocess.Popen(  # noqa: S603  this very program
+        super().__init__(
             [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,  # so that a token's command ends with it
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        self._retirement: threading.Timer | None = None
+        self.retirement = threading.Timer(_IDLE, _retire, [self])
 
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def send(self, task: FleetTask) -> None:
-        """Give it a task."""
-        stdin = cast("IO[bytes]", self._process.stdin)
-        with suppress(BrokenPipeError):  # it has died: its stdout says so
-            stdin.write(task_json(task) + b"\n")
-            stdin.flush()
-
-    def result(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = lambda: True) -> FleetEntry:
-        """Return the result of the task that it has; one that is lost if it dies.
+    def run(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = lambda: True) -> FleetEntry:
+        """Give it a task, and return its result; one that is lost if it dies.
 
         It is killed after the time limit, in seconds, and once `goes_on` returns False.
         """
-        stdout = cast("IO[bytes]", self._process.stdout)
+        stdin, stdout = cast("IO[bytes]", self.stdin), cast("IO[bytes]", self.stdout)
+        with suppress(BrokenPipeError):  # it has died: its stdout says so
+            stdin.write(msgspec.json.encode(task) + b"\n")
+            stdin.flush()
         end = None if limit is None else time.monotonic() + limit
         line, is_late = b"", False
         with selectors.DefaultSelector() as selector:
@@ -174,32 +162,21 @@ class TaskProcess:
                     self.kill()
         if line.endswith(b"\n"):
             return from_json(json.loads(line), FleetEntry)
-        return _without_result(task, self._process.wait(), limit if is_late else None)
-
-    def send_signal(self, number: int) -> None:
-        self._process.send_signal(number)
+        return _without_result(task, self.wait(), limit if is_late else None)
 
     def kill(self) -> None:
         """Kill it, and the programs that it has started."""
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def retire_later(self) -> None:
-        """End it if it gets no task for some time."""
-        self._retirement = threading.Timer(_IDLE, _retire, [self])
-        self._retirement.daemon = True
-        self._retirement.start()
-
-    def keep(self) -> None:
-        if self._retirement is not None:
-            self._retirement.cancel()
+            os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End it. It has no task."""
+        """End it, and the programs that it has started. It has no task."""
+        self.retirement.cancel()
+        self.kill()
         with suppress(BrokenPipeError):  # what it has not read is lost with it
-            cast("IO[bytes]", self._process.stdin).close()
-        self._process.wait()
-        cast("IO[bytes]", self._process.stdout).close()
+            cast("IO[bytes]", self.stdin).close()
+        self.wait()
+        cast("IO[bytes]", self.stdout).close()
 
 
 @contextmanager
@@ -214,7 +191,7 @@ def task_process(
         waiting = _idle[kept_for]
         process = waiting.pop() if waiting else None
         if process is not None:
-            process.keep()
+            process.retirement.cancel()
     with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
         process = process or TaskProcess(root, environ, *options)
     with _changing:
@@ -226,12 +203,13 @@ def task_process(
     finally:
         with _changing:
             _running[run].discard(process)
-            is_reusable = process.is_alive and run not in _interrupted
+            is_reusable = process.poll() is None and run not in _interrupted
             if is_reusable:
                 _idle[kept_for].append(process)
-                process.retire_later()
+                process.retirement = threading.Timer(_IDLE, _retire, [process])
+                process.retirement.daemon = True
+                process.retirement.start()
         if not is_reusable:
-            process.kill()
             process.close()
 
 
@@ -240,12 +218,11 @@ def retire_idle(kept_for: tuple[str, str]) -> None:
     with _changing:
         waiting = _idle.pop(kept_for, [])
     for process in waiting:
-        process.keep()
-        process.kill()
         process.close()
 
 
 def _retire(process: TaskProcess) -> None:
+    """End a process that has got no task for some time."""
     with _changing:
         holding = [waiting for waiting in _idle.values() if process in waiting]
         for waiting in holding:

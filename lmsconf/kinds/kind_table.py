@@ -13,7 +13,6 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import check_replacements, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import (
-    MOST_FIELDS,
     FieldRow,
     find_bad_migrations,
     find_too_many_fields,
@@ -74,7 +73,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             plural="custom fields",
             row_types=(FieldRow,),
             list_operation=CUSTOM_FIELDS,
-            limit=MOST_FIELDS,
             parts_key="choices",
             graph_shape="parallelogram",
             operations=(

@@ -16,7 +16,6 @@ from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
 from lmsconf.doctor.probe_run import set_dialect_keys
-from lmsconf.doctor.report import Health
 from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
@@ -138,15 +137,15 @@ def after(**time: int) -> float:
 @pytest.mark.parametrize(
     ("claims", "health", "message"),
     [
-        ({"exp": after(days=90)}, Health.OK, "it expires in 90 days, at 2026-08-30 12:00 UTC"),
-        ({"exp": after(days=13)}, Health.WARNING, "it expires in 13 days, at 2026-06-14 12:00 UTC"),
-        ({"exp": after(days=1)}, Health.WARNING, "it expires in 1 day, at 2026-06-02 12:00 UTC"),
-        ({"exp": after(hours=1)}, Health.WARNING, "it expires in less than a day, at 2026-06-01 13:00 UTC"),
-        ({"exp": after()}, Health.ERROR, "it expired at 2026-06-01 12:00 UTC"),
-        ({"sub": "x"}, Health.OK, "the token has no expiry claim"),
+        ({"exp": after(days=90)}, "ok", "it expires in 90 days, at 2026-08-30 12:00 UTC"),
+        ({"exp": after(days=13)}, "warning", "it expires in 13 days, at 2026-06-14 12:00 UTC"),
+        ({"exp": after(days=1)}, "warning", "it expires in 1 day, at 2026-06-02 12:00 UTC"),
+        ({"exp": after(hours=1)}, "warning", "it expires in less than a day, at 2026-06-01 13:00 UTC"),
+        ({"exp": after()}, "error", "it expired at 2026-06-01 12:00 UTC"),
+        ({"sub": "x"}, "ok", "the token has no expiry claim"),
     ],
 )
-def test_the_end_of_a_token(claims: object, health: Health, message: str) -> None:
+def test_the_end_of_a_token(claims: object, health: str, message: str) -> None:
     """The claim `exp` says until when a token is good."""
     found = check_token_expiry(jwt(claims), NOW)
     assert (found.health, found.message) == (health, message)
@@ -160,7 +159,7 @@ def test_the_end_of_a_token(claims: object, health: Health, message: str) -> Non
 def test_an_unreadable_token_is_said_and_not_shown(token: str) -> None:
     """What is no JSON Web Token, or names no instant, has an unknown end; none of it is repeated."""
     found = check_token_expiry(token, NOW)
-    assert found.health is Health.UNKNOWN
+    assert found.health == "unknown"
     assert "s3cr3t" not in str(found)
 
 
@@ -173,14 +172,14 @@ def exchange(date: str | None) -> Exchange:
 @pytest.mark.parametrize(
     ("dates", "health", "message"),
     [
-        (["Mon, 01 Jun 2026 12:00:00 GMT"], Health.OK, "within 1 s of the service's"),
-        (["Mon, 01 Jun 2026 12:02:00 GMT"], Health.WARNING, "this machine is 120 s behind the service"),
-        (["Mon, 01 Jun 2026 11:00:00 GMT"], Health.WARNING, "this machine is 3,600 s ahead of the service"),
-        (["Mon, 01 Jun 2026 11:50:00 GMT", "Mon, 01 Jun 2026 12:00:01 GMT"], Health.OK, "within 2 s of the service's"),
-        ([None, "soon"], Health.UNKNOWN, "the responses of the service have no Date header"),
+        (["Mon, 01 Jun 2026 12:00:00 GMT"], "ok", "within 1 s of the service's"),
+        (["Mon, 01 Jun 2026 12:02:00 GMT"], "warning", "this machine is 120 s behind the service"),
+        (["Mon, 01 Jun 2026 11:00:00 GMT"], "warning", "this machine is 3,600 s ahead of the service"),
+        (["Mon, 01 Jun 2026 11:50:00 GMT", "Mon, 01 Jun 2026 12:00:01 GMT"], "ok", "within 2 s of the service's"),
+        ([None, "soon"], "unknown", "the responses of the service have no Date header"),
     ],
 )
-def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -> None:
+def test_the_two_clocks(dates: list[str | None], health: str, message: str) -> None:
     """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
     watch = ClockSkewCheck(lambda: NOW)
     for date in dates:

@@ -62,7 +62,7 @@ class Attempted(Fleet):
             workspace="x",
             action=FleetAction.APPLY,
             url="sandbox:x.db",
-            out=self.root / "out",
+            out=str(self.root / "out"),
             digest=digest,
             attempt=number,
         )

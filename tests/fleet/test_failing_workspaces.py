@@ -19,7 +19,7 @@ from waiting import HANGS, Interruptions, awaited
 
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.fleet.tasks import FleetTask
-from lmsconf.fleet.waves import Wave, apply_waves, read_applied
+from lmsconf.fleet.waves import apply_waves, read_applied
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
@@ -56,7 +56,7 @@ def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> Non
 
     with pytest.raises(LmsconfError, match="the scheduler is lost"):
         apply_waves(
-            [Wave("*", tuple(planned))],
+            {"*": planned},
             None,
             tmp_path,
             None,

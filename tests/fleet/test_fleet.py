@@ -8,13 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from json_schemas import schema_validator
 from texts import text_of
 
 from lmsconf.fleet.fleet_run import parse_selector
-from lmsconf.fleet.tasks import FleetTask, task_json
+from lmsconf.fleet.tasks import FleetTask
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
 from lmsconf.render import FLEET_VIEWS
@@ -286,7 +287,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write((task_json(task) + b"\n") * 200)
+        worker.stdin.write((msgspec.json.encode(task) + b"\n") * 200)
         worker.stdin.flush()
         worker.stdout.readline()
         worker.stdin.close()

@@ -99,7 +99,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     references, part_references: kind → where manifests refer to its resources, and to their parts.
     graph_shape: how graphs show its resources, in the words of DOT.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
-    limit: the most resources that a workspace can hold; None if there is no limit.
     """
 
     name: str
@@ -121,7 +120,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     references: Mapping[str, Sequence[Trail]] = {}
     part_references: Mapping[str, Sequence[PartReferences]] = {}
     graph_shape: str = BOX
-    limit: int | None = None
 
 
 def row_type_of(kind: Kind) -> type[Any]:
