@@ -30,7 +30,7 @@ from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
-    EffectSentence,
+    Phrase,
     cause_places,
     effects_caveats,
     first_sentences,
@@ -52,7 +52,6 @@ from lmsconf.render.resource_wording import (
     Risk,
     apply_command,
     count_unmanaged,
-    drop_empty_groups,
     group_by_risk,
     kind_nouns,
     risk_heading,
@@ -167,7 +166,7 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[EffectSentence], str | None, Sequence[str]]:
+def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[tuple[Phrase, Phrase]], str | None, Sequence[str]]:
     """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
     if not tells_effects(plan):
         return (), None, ()
@@ -247,7 +246,7 @@ def _lines(lines: Iterable[str], *nouns: str) -> Iterator[Entry]:
 
 
 def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
-    for group in drop_empty_groups(groups):
+    for group in groups:
         yield Section(count_unmanaged(group), [*map(_address, group.addresses)], limit.folds)
 
 

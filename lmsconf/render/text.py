@@ -34,7 +34,7 @@ from lmsconf.render.effects_wording import (
     tells_effects,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import KeyChange, count_unmanaged, drop_empty_groups, every_key_change
+from lmsconf.render.resource_wording import KeyChange, count_unmanaged, every_key_change
 
 _RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
@@ -158,7 +158,7 @@ def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
 
 def unmanaged_lines(groups: Iterable[UnmanagedResources]) -> Iterator[str]:
     """Yield how many resources no manifest manages, and the first of them, kind by kind."""
-    for group in drop_empty_groups(groups):
+    for group in groups:
         yield count_unmanaged(group)
         yield from unchanged_lines(group.addresses)
 
