@@ -70,33 +70,29 @@ def drift_junit(drift: DriftReport) -> str:
 def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
     """Yield a case for each finding, each difference that does not count, and each error."""
     for finding in drift.findings:
-        details = (finding.source, *drift_report.finding_details(finding))
-        message = drift_report.finding_headline(finding)
-        yield _case(finding.address, "failure", message, *details, type=finding.state.value)
+        headline, details = drift_report.finding_headline(finding), drift_report.finding_details(finding)
+        yield _case(finding.address, "failure", headline, finding.source, *details, type=finding.state.value)
     for finding in drift.not_applied:
-        message = f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}"
-        yield _case(finding.address, "skipped", message)
+        headline = drift_report.finding_headline(finding)
+        yield _case(finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {headline}")
     for ignored in drift.ignored:
         yield _case(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
             at = declared.get(problem.address or "", Address(REST, ""))
-            name, details = problem.code if at.kind == REST else "", (problem.source, problem.hint)
-            yield _case(at, "error", format_problem(problem), *details, name=name, type=problem.code)
+            yield _case(at, "error", format_problem(problem), problem.source, problem.hint, type=problem.code)
 
 
-def _case(
-    address: Address, outcome: str, message: str, *details: object, name: str = "", type: str | None = None
-) -> tuple[Address, Case]:
+def _case(address: Address, outcome: str, message: str, *details: object, type: str = "") -> tuple[Address, Case]:
     # Keep the line breaks of a hint; those inside names are escaped already.
     lines = [line for paragraph in details if paragraph for line in str(paragraph).split("\n")]
-    return address, Case(name or resource_title(address), outcome, message, lines, type)
+    name = type if address.kind == REST else resource_title(address)
+    return address, Case(name, outcome, message, lines, type or None)
 
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
-_COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
@@ -110,13 +106,15 @@ def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 
 
 def _annotation(problem: Problem, prefix: str) -> str:
-    where = problem.source
-    place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-    every = {**place, "title": problem.code}.items()
-    properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
-    message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
+    where, message, properties = problem.source, problem.message, {}
+    if where is not None:
+        properties = {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
+        message = f"{where.cell}: {message}" if where.cell else message
+    properties["title"] = problem.code
+    escaped = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in properties.items())
     lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
-    return f"::{_COMMANDS[problem.severity]} {properties}::{'%0A'.join(lines)}"
+    command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
+    return f"::{command} {escaped}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: str, text: str) -> str:
@@ -124,11 +122,9 @@ def _escaped(active: str, text: str) -> str:
     return re.sub(active, lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))
 
 
-_SEVERITIES: Final = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
-
-
 def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
+    severities = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
     seen: Counter[str] = Counter()
     findings: list[Json] = []
     for problem in problems_of(shown):
@@ -140,7 +136,7 @@ def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> s
                 "description": _problem_text(problem),
                 "check_name": problem.code,
                 "fingerprint": sha256([content, seen[content]]),
-                "severity": _SEVERITIES[problem.severity],
+                "severity": severities[problem.severity],
                 "location": {"path": escape_terminal(prefix + place.file), "lines": {"begin": place.line or 1}},
             }
         )
@@ -153,8 +149,8 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
     codes = sorted({problem.code for problem in problems} | RULES.keys())
-    known = {"analysis": analysis, "workspace": workspace, "codes": codes, "lints": RULES}
-    return _sarif(prefix, problems=problems, drift=None, **known)
+    about = {"analysis": analysis, "workspace": workspace, "lints": RULES}
+    return _sarif(prefix, problems=problems, codes=codes, drift=None, **about)
 
 
 def drift_sarif(drift: DriftReport, prefix: str = "") -> str:

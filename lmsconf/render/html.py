@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, count, islice, repeat
+from itertools import count, repeat
 from statistics import fmean
 from typing import Final, TypeAlias
 
@@ -70,12 +70,13 @@ class ShownRows(Struct, frozen=True):
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
     """Return the first rows of groups."""
-    groups = list(groups)
-    before = accumulate((len(group.rows) for group in groups), initial=0)
-    rooms = (max(MOST_ROWS - number, 0) for number in before)
-    shown = (replace(group, rows=group.rows[:room]) for group, room in zip(groups, rooms, strict=False))
-    total = sum(len(group.rows) for group in groups)
-    return ShownRows([group for group in shown if group.rows], total, states)
+    shown: list[RowGroup] = []
+    total = 0
+    for group in groups:
+        if total < MOST_ROWS:
+            shown.append(replace(group, rows=group.rows[: MOST_ROWS - total]))
+        total += len(group.rows)
+    return ShownRows(shown, total, states)
 
 
 _ACTIONS: Final = {
@@ -90,7 +91,10 @@ def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
     is_cut = len(plan.changes) > MOST_ROWS
-    calls = call_places(plan, anchors if is_cut else None)
+    calls = {
+        call.id: CallPlace(number, f"call-{number}" if not is_cut or str(call.address) in anchors else None)
+        for number, call in enumerate(plan.calls, 1)
+    }
     return html_page(
         "plan.html.j2",
         plan=plan,
@@ -107,8 +111,8 @@ def plan_html(plan: Plan) -> str:
 def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
     """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
     numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
-    by_risk = chain.from_iterable(group_by_risk(changes).values())
-    return {at: f"change-{numbers[at]}" for at in (str(change.address) for change in islice(by_risk, MOST_ROWS))}
+    by_risk = [str(change.address) for group in group_by_risk(changes).values() for change in group]
+    return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
 
 
 def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
@@ -139,11 +143,8 @@ def apply_html(report: ApplyReport) -> str:
         for status, heading, group in outcomes_by_status(report)
     )
     cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, _values(STATUS_TITLES)))
-
-
-def _values(titles: Mapping[CallStatus, str] | Mapping[DriftState, str]) -> Mapping[str, str]:
-    return {key.value: title.capitalize() for key, title in titles.items()}
+    titles = {status.value: title for status, title in STATUS_TITLES.items()}
+    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, titles))
 
 
 _DRIFT_COLOURS: Final = {
@@ -167,7 +168,7 @@ def drift_html(drift: DriftReport) -> str:
         )
         for state, heading, group in findings_by_state(drift)
     )
-    rows = _first_rows(groups, _values(COUNTED))
+    rows = _first_rows(groups, {state.value: words.capitalize() for state, words in COUNTED.items()})
     return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
 
 
@@ -240,14 +241,6 @@ class CallPlace(Struct, frozen=True):
     anchor: str | None
 
 
-def call_places(plan: Plan, shown: Container[str] | None) -> Mapping[str, CallPlace]:
-    """Return call id → its place. shown: the addresses whose calls the page shows; None: all."""
-    return {
-        call.id: CallPlace(number, f"call-{number}" if shown is None or str(call.address) in shown else None)
-        for number, call in enumerate(plan.calls, 1)
-    }
-
-
 class GraphNode(Struct, frozen=True):
     """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
 
@@ -271,9 +264,13 @@ Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits."""
+    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits.
 
-    caption: str
+    grain: what a box is: a call, a resource or a kind. loose: how many of them nothing waits for.
+    """
+
+    grain: str
+    loose: int
     boxes: Sequence[tuple[GraphNode, int, int]]
     edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 
@@ -283,18 +280,18 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
 
     anchors: address → HTML anchor of its row. A plan none of whose calls waits for another has no boxes.
     """
-    for grain, nodes in _grains(plan, calls, anchors):
+    for grain, nodes in _grains(plan, calls, anchors).items():
         waits = _waits(plan.calls, nodes)
         needed = set().union(*waits.values())
         linked = {node: needs for node, needs in waits.items() if needs or node in needed}
-        caption = _caption(grain, len(linked), len(waits) - len(linked))
-        if len(linked) <= MAX_NODES:
+        if len(linked) <= MAX_NODES or grain == "kind":
             break
     layers = enumerate(_layers(linked))
     places = {box: (layer, row) for layer, boxes in layers for row, box in enumerate(boxes)}
     order = {node: position for position, node in enumerate(linked)}
     return Drawing(
-        caption=caption,
+        grain=grain,
+        loose=len(waits) - len(linked),
         boxes=[(node, *places[node]) for node in linked],
         edges=[
             (places[need], places[node])
@@ -304,42 +301,20 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
     )
 
 
-def _caption(grain: str, drawn: int, loose: int) -> str:
-    captions = {
-        "calls": "Each box is a call. It is sent once those to its left that lead to it are done.",
-        "resources": f"There are more calls than a picture can hold, so each of the {drawn:,} boxes is a resource.",
-        "kinds": "There are more resources than a picture can hold, so each box is all that is done to one kind.",
-    }
-    rest = f" {count_noun(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
-    return captions[grain] + (rest if loose else "")
-
-
 def _grains(
     plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]
-) -> Iterator[tuple[str, Mapping[str, GraphNode]]]:
-    """Yield what a node is, and call id → its node: a call, a resource, and all that is done to one kind."""
+) -> Mapping[str, Mapping[str, GraphNode]]:
+    """Return what a node is → call id → its node: a call, a resource, or all that is done to one kind."""
     actions = {str(change.address): change.action.value for change in plan.changes}
     done = {call.id: (actions.get(str(call.address), ""), call.address) for call in plan.calls}
-    yield (
-        "calls",
-        {
-            id: GraphNode(f"{calls[id].number} {short_title(address)}", action, calls[id].anchor)
-            for id, (action, address) in done.items()
-        },
-    )
-    yield (
-        "resources",
-        {
-            id: GraphNode(resource_title(address), action, anchors.get(str(address)))
-            for id, (action, address) in done.items()
-        },
-    )
+    by_call, by_resource, by_kind = dict[str, GraphNode](), dict[str, GraphNode](), dict[str, GraphNode]()
     counts = Counter((action, address.kind) for action, address in {*done.values()})
-    labels = {key: f"{key[0]} {count_kind(number, key[1])}" for key, number in counts.items()}
-    yield (
-        "kinds",
-        {id: GraphNode(labels[action, address.kind], action, None) for id, (action, address) in done.items()},
-    )
+    for id, (action, address) in done.items():
+        by_call[id] = GraphNode(f"{calls[id].number} {short_title(address)}", action, calls[id].anchor)
+        by_resource[id] = GraphNode(resource_title(address), action, anchors.get(str(address)))
+        alike = count_kind(counts[action, address.kind], address.kind)
+        by_kind[id] = GraphNode(f"{action} {alike}", action, None)
+    return {"call": by_call, "resource": by_resource, "kind": by_kind}
 
 
 def _waits(calls: Iterable[Call], nodes: Mapping[str, GraphNode]) -> Waits:

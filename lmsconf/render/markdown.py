@@ -102,18 +102,16 @@ def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, lim
 def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
     """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
-        max_bytes -= sum(
-            byte_size(_parts("section", section, ["-"], _counted(section.entries))) for section in sections
-        )
+        headings = (_parts("section", section, ["-"], _counted(section.entries)) for section in sections)
+        max_bytes -= sum(map(byte_size, headings))
     chosen, whole = choose_variants([entry.variants for section in sections for entry in section.entries], max_bytes)
     texts = iter(chosen)
-    body = "".join(_section(section, [next(texts) for _ in section.entries]) for section in sections)
+    body = ""
+    for section in sections:
+        fitted = [(entry, next(texts)) for entry in section.entries]
+        hidden = _counted(entry for entry, text in fitted if text is None)
+        body += _parts("section", section, [text for _, text in fitted if text is not None], hidden)
     return re.sub(r"\n{3,}", "\n\n", body), whole
-
-
-def _section(section: Section, texts: Sequence[str | None]) -> str:
-    hidden = _counted(entry for entry, text in zip(section.entries, texts, strict=True) if text is None)
-    return _parts("section", section, [text for text in texts if text is not None], hidden)
 
 
 def _counted(entries: Iterable[Entry]) -> str:
@@ -134,12 +132,8 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
-    settings = (
-        (plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
-        (plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
-        (plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
-    )
-    shown = [fitted for heading, lines in settings for fitted in _fitted_settings(heading, lines, limit)]
+    settings = plan_wording.settings_lists(plan)
+    shown = [_fitted_settings(heading, lines, limit) for heading, lines in settings.items() if lines]
     head = _plan("head", plan, _fitted_effects(plan, limit), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
@@ -181,29 +175,21 @@ def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[tuple[Phrase
 
     takes(_plan("effects_headline", plan))
     caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
-    sentences = [
-        (effect, room_for)
-        for effect, causes in first_sentences(plan, cause_places(plan))
-        for room_for in [next((one for one in (causes, ()) if takes(_plan("effect", effect, one))), None)]
-        if room_for is not None
-    ]
+    sentences: list[tuple[Phrase, Phrase]] = []
+    for effect, causes in first_sentences(plan, cause_places(plan)):
+        if takes(_plan("effect", effect, causes)):
+            sentences.append((effect, causes))
+        elif takes(_plan("effect", effect, ())):
+            sentences.append((effect, ()))
     return sentences, more_contents(plan, len(sentences)), caveats
 
 
-def _fitted_settings(
-    heading: str, lines: Iterable[str], limit: SizeLimit
-) -> Iterator[tuple[str, Sequence[str], int, int]]:
-    """Yield heading, lines that have room, how many have not, and how many of these are weaker."""
-    lines = list(lines)
+def _fitted_settings(heading: str, lines: Sequence[str], limit: SizeLimit) -> tuple[str, Sequence[str], int, int]:
+    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
     room = inf if limit.size is None else limit.size // _PART
     number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
     left = lines[number:]
-    if lines:
-        yield heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
-
-
-_TABLE_ROWS: Final = (10, 50, 250)
-"""Rows of a table of effects where there is no room for all."""
+    return heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
@@ -212,7 +198,7 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     tables = (("Access changes", content_table(plan.effects)), ("Members change", group_table(plan.effects)))
     for heading, table in tables:
         if total := len(table.rows):
-            sizes = [*(most for most in _TABLE_ROWS if most < total), total]
+            sizes = [*(most for most in (10, 50, 250) if most < total), total]
             variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
             counted = f"{heading}: {count_noun(total, *table.nouns)}"
             yield Section(counted, [Entry(("table", "tables"), variants)], limit.folds)
@@ -374,9 +360,8 @@ def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
     names = partial(_fleet, "workspaces", shared.workspaces, shared.changes if shared.one_each else (), limit.folds)
     # All names have room only once the changes are in full.
     variants = [partial(names, 10)] * len(changes[0].variants) + [partial(names, None)]
-    workspaces = Entry(("list of workspaces", "lists of workspaces"), variants)
-    entries = [*changes, workspaces] if shared.one_each else [workspaces, *changes]
-    return Section(shared_headline(shared, total), entries)
+    workspaces = [Entry(("list of workspaces", "lists of workspaces"), variants)]
+    return Section(shared_headline(shared, total), changes + workspaces if shared.one_each else workspaces + changes)
 
 
 def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -193,10 +193,20 @@ def count_severities(problems: Sequence[Problem]) -> str:
 
 
 RELAXED_HEADING = "Settings weaker than the default"
-CHANGED_HEADING = "Settings changed"
-CONSENTS_HEADING = "Allowed by consent"
 WEAKER = ", which is weaker"
 """The end of the line of a changed setting that is weaker than in the base."""
+
+
+def settings_lists(plan: Plan) -> Mapping[str, Sequence[str]]:
+    """Return heading → lines: settings that differ from the base, weaker ones, and guards that a consent lets pass."""
+    base = escape_base_name(plan.base)
+    changed = sorted(plan.settings_changed, key=lambda setting: not setting.weaker)
+    passed = (guard for guard in plan.guards if guard.allowed_by)
+    return {
+        "Settings changed": [f"{_line(setting, base)}{WEAKER if setting.weaker else ''}" for setting in changed],
+        RELAXED_HEADING: list(relaxed_settings(plan)),
+        "Allowed by consent": [f"Guard {one.name}: {one.reason}. Allowed by {one.allowed_by}." for one in passed],
+    }
 
 
 def relaxed_settings(plan: Plan) -> Iterator[str]:
@@ -207,19 +217,6 @@ def relaxed_settings(plan: Plan) -> Iterator[str]:
     if off and not guards:
         yield "guards: off"
     yield from (_line(setting, "default") for setting in weaker if guards or setting.path not in off)
-
-
-def consented_guards(plan: Plan) -> Iterator[str]:
-    """Yield each guard that a consent lets pass, with that consent."""
-    for guard in plan.guards:
-        if guard.allowed_by:
-            yield f"Guard {guard.name}: {guard.reason}. Allowed by {guard.allowed_by}."
-
-
-def changed_settings(plan: Plan) -> Iterator[str]:
-    """Yield each setting that differs from the base, weaker ones first."""
-    for setting in sorted(plan.settings_changed, key=lambda setting: not setting.weaker):
-        yield f"{_line(setting, escape_base_name(plan.base))}{WEAKER if setting.weaker else ''}"
 
 
 def _line(setting: SettingChange, base: str) -> str:
