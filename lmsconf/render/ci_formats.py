@@ -19,76 +19,41 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
-from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.jinja import template_text
-from lmsconf.render.plan_wording import format_problem, problem_message
+from lmsconf.render.plan_wording import problem_message
 from lmsconf.render.resource_wording import sort_by_severity
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-class Case(Struct, frozen=True):
-    """A case. outcome: failure, error or skipped; None: it passed.
-
-    type, message: the attributes of the outcome; lines: its text.
-    """
-
-    name: str
-    outcome: str | None = None
-    message: str = ""
-    lines: Sequence[str] = ()
-    type: str | None = None
-
-
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
-    cases = list(_failures(drift))
-    failing = {address for address, _ in cases}
-    as_declared = (one.address for one in drift.managed if one.address not in failing)
-    cases += [(address, Case(resource_title(address))) for address in as_declared]
-    suites = grouped(sorted(cases, key=lambda one: one[0]), lambda one: one[0].kind)
-    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
-
-
-def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
-    """Yield a case for each finding, each difference that does not count, and each error."""
-    for finding in drift.findings:
-        headline, details = drift_report.finding_headline(finding), drift_report.finding_details(finding)
-        yield _case(finding.address, "failure", headline, finding.source, *details, type=finding.state.value)
-    for finding in drift.not_applied:
-        headline = drift_report.finding_headline(finding)
-        yield _case(finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {headline}")
-    for ignored in drift.ignored:
-        yield _case(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(managed.address): managed.address for managed in drift.managed}
-    for problem in drift.problems:
-        if problem.is_error:
-            at = declared.get(problem.address or "", Address(REST, ""))
-            yield _case(at, "error", format_problem(problem), problem.source, problem.hint, type=problem.code)
-
-
-def _case(address: Address, outcome: str, message: str, *details: object, type: str = "") -> tuple[Address, Case]:
-    # Keep the line breaks of a hint; those inside names are escaped already.
-    lines = [line for paragraph in details if paragraph for line in str(paragraph).split("\n")]
-    name = type if address.kind == REST else resource_title(address)
-    return address, Case(name, outcome, message, lines, type or None)
+    errors = (problem for problem in drift.problems if problem.is_error)
+    cases: list[tuple[Address, str, object]] = [
+        *((one.address, "finding", one) for one in drift.findings),
+        *((one.address, "not applied", one) for one in drift.not_applied),
+        *((one.finding.address, "ignored", one) for one in drift.ignored),
+        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in errors),
+    ]
+    failing = {address for address, _, _ in cases}
+    cases += [(one.address, "as declared", one) for one in drift.managed if one.address not in failing]
+    suites = grouped(sorted(cases, key=lambda case: case[0]), lambda case: case[0].kind)
+    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
 
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)

@@ -6,19 +6,17 @@ Of a plan's calls a page has a graph, laid out here; that of resources that need
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, repeat
+from itertools import accumulate, count, repeat
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
@@ -30,7 +28,7 @@ from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
 from lmsconf.render.jinja import html_page, template_text
 from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import apply_command, count_kind, group_by_risk, risk_heading
+from lmsconf.render.resource_wording import apply_command, group_by_risk, risk_heading
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
@@ -104,7 +102,10 @@ def plan_html(plan: Plan) -> str:
         anchors=anchors,
         calls=calls,
         is_cut=is_cut,
-        graph=draw_graph(plan, calls, anchors),
+        boxes=call_boxes(plan.calls),
+        most_boxes=MAX_BOXES,
+        actions={str(change.address): change.action.value for change in plan.changes},
+        short_label=short_label,
     )
 
 
@@ -169,16 +170,10 @@ def drift_html(drift: DriftReport) -> str:
         for state, heading, group in findings_by_state(drift)
     )
     rows = _first_rows(groups, {state.value: words.capitalize() for state, words in COUNTED.items()})
-    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
-
-
-def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
-    """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
-    for state in DriftState:
-        if state is DriftState.UNMANAGED and not drift.counts_unmanaged:
-            yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
-        else:
-            yield _DRIFT_COLOURS[state], drift.count(state), COUNTED[state]
+    cards = [(_DRIFT_COLOURS[state], drift.count(state), words) for state, words in COUNTED.items()]
+    if not drift.counts_unmanaged:  # those that are not findings have no colour
+        cards[-1] = ("uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed")
+    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
 
 
 def fleet_html(report: FleetReport) -> str:
@@ -230,8 +225,8 @@ def _mermaid(text: str) -> str:
     return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in escape_invisible(text))
 
 
-MAX_NODES = 300
-"""The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
+MAX_BOXES = 300
+"""The maximum number of boxes in the picture of the order of calls."""
 
 
 class CallPlace(Struct, frozen=True):
@@ -241,106 +236,27 @@ class CallPlace(Struct, frozen=True):
     anchor: str | None
 
 
-class GraphNode(Struct, frozen=True):
-    """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
+def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:
+    """Return call id → column and row of its box: right of the calls that it waits for, at the mean of their rows.
 
-    label: str
-    action: str
-    href: str | None
-
-    @property
-    def short_label(self) -> str:
-        """The label in at most 30 columns; East Asian wide characters take two."""
-        width = 0
-        for position, char in enumerate(self.label):
-            width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
-            if width > 30:
-                return f"{self.label[:position].rstrip()}…"
-        return self.label
-
-
-Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
-"""Node → the nodes that it waits for, in the order of the calls."""
-
-
-class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits.
-
-    grain: what a box is: a call, a resource or a kind. loose: how many of them nothing waits for.
+    A call that neither waits nor is waited for has none.
     """
-
-    grain: str
-    loose: int
-    boxes: Sequence[tuple[GraphNode, int, int]]
-    edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-
-
-def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
-    """Draw the dependency graph left to right, by call, resource or kind: the finest with at most MAX_NODES boxes.
-
-    anchors: address → HTML anchor of its row. A plan none of whose calls waits for another has no boxes.
-    """
-    for grain, nodes in _grains(plan, calls, anchors).items():
-        waits = _waits(plan.calls, nodes)
-        needed = set().union(*waits.values())
-        linked = {node: needs for node, needs in waits.items() if needs or node in needed}
-        if len(linked) <= MAX_NODES or grain == "kind":
-            break
-    layers = enumerate(_layers(linked))
-    places = {box: (layer, row) for layer, boxes in layers for row, box in enumerate(boxes)}
-    order = {node: position for position, node in enumerate(linked)}
-    return Drawing(
-        grain=grain,
-        loose=len(waits) - len(linked),
-        boxes=[(node, *places[node]) for node in linked],
-        edges=[
-            (places[need], places[node])
-            for node, needs in linked.items()
-            for need in sorted(needs, key=order.__getitem__)
-        ],
-    )
+    ids = {call.id for call in calls}
+    needs = {call.id: ids.intersection(call.needs) for call in calls}
+    needed = set().union(*needs.values())
+    columns: dict[str, int] = {}
+    for id, waits_for in needs.items():  # in the order of the calls: those that it waits for have a column
+        if waits_for or id in needed:
+            columns[id] = 1 + max((columns[need] for need in waits_for), default=-1)
+    boxes: dict[str, tuple[int, int]] = {}
+    for column, in_column in sorted(grouped(columns, columns.__getitem__).items()):
+        in_column.sort(key=lambda id: fmean([boxes[need][1] for need in needs[id]] or [0.0]))
+        boxes |= {id: (column, row) for row, id in enumerate(in_column)}
+    return boxes
 
 
-def _grains(
-    plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]
-) -> Mapping[str, Mapping[str, GraphNode]]:
-    """Return what a node is → call id → its node: a call, a resource, or all that is done to one kind."""
-    actions = {str(change.address): change.action.value for change in plan.changes}
-    done = {call.id: (actions.get(str(call.address), ""), call.address) for call in plan.calls}
-    by_call, by_resource, by_kind = dict[str, GraphNode](), dict[str, GraphNode](), dict[str, GraphNode]()
-    counts = Counter((action, address.kind) for action, address in {*done.values()})
-    for id, (action, address) in done.items():
-        by_call[id] = GraphNode(f"{calls[id].number} {short_title(address)}", action, calls[id].anchor)
-        by_resource[id] = GraphNode(resource_title(address), action, anchors.get(str(address)))
-        alike = count_kind(counts[action, address.kind], address.kind)
-        by_kind[id] = GraphNode(f"{action} {alike}", action, None)
-    return {"call": by_call, "resource": by_resource, "kind": by_kind}
-
-
-def _waits(calls: Iterable[Call], nodes: Mapping[str, GraphNode]) -> Waits:
-    """Return for which others each node waits, as its calls need those of the others."""
-    waits: Waits = {}
-    for call in calls:
-        needs = waits.setdefault(nodes[call.id], set())
-        needs.update(nodes[need] for need in call.needs if need in nodes)
-        needs.discard(nodes[call.id])
-    return waits
-
-
-def _layers(waits: Waits) -> Sequence[Sequence[GraphNode]]:
-    """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
-
-    In a cycle, which collapsing can create, the order of first appearance decides.
-    """
-    depth: dict[GraphNode, int] = {}
-    layers: dict[int, list[GraphNode]] = {}
-    for node, needs in waits.items():
-        # Calls are in topological order, so the dependencies of a node (but for a cycle) have a depth already.
-        depth[node] = 1 + max((depth[need] for need in needs if need in depth), default=-1)
-        layers.setdefault(depth[node], []).append(node)
-    rows: dict[GraphNode, float] = {}
-    ordered = [layers[number] for number in sorted(layers)]
-    for layer in ordered:
-        layer.sort(key=lambda node: fmean([rows[need] for need in waits[node] if need in rows] or [0.0]))
-        rows.update((node, place) for place, node in enumerate(layer))
-    return ordered
+def short_label(label: str) -> str:
+    """Return a label in at most 30 columns; East Asian wide characters take two."""
+    widths = accumulate(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in label)
+    room = sum(width <= 30 for width in widths)
+    return label if room == len(label) else f"{label[:room].rstrip()}…"
