@@ -37,7 +37,7 @@ MOST_ROWS: Final = 2_000
 class Row(Struct, frozen=True):
     """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
 
-    value: what it shows in short and in full. calls: those of a change. only_in: the one workspace that has it.
+    value: what it shows in short and in full. only_in: the one workspace that has it.
     """
 
     anchor: str
@@ -46,7 +46,6 @@ class Row(Struct, frozen=True):
     value: Change | CallOutcome | DriftFinding
     source: SourceLocation | None = None
     colour: str | None = None
-    calls: Sequence[Call] = ()
     only_in: str | None = None
 
 
@@ -93,14 +92,19 @@ def plan_html(plan: Plan) -> str:
         call.id: CallPlace(number, f"call-{number}" if not is_cut or str(call.address) in anchors else None)
         for number, call in enumerate(plan.calls, 1)
     }
+    groups = (
+        RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
+        for risk, group in group_by_risk(plan.changes).items()
+    )
     return html_page(
         "plan.html.j2",
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        rows=_first_rows(_changes(plan, anchors), _ACTIONS),
+        rows=_first_rows(groups, _ACTIONS),
         anchors=anchors,
         calls=calls,
+        calls_of=grouped(plan.calls, lambda call: str(call.address)),
         is_cut=is_cut,
         boxes=call_boxes(plan.calls),
         most_boxes=MAX_BOXES,
@@ -116,17 +120,9 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
     return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
 
 
-def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
-    calls = grouped(plan.calls, lambda call: str(call.address))
-    for risk, group in group_by_risk(plan.changes).items():
-        rows = [
-            replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls.get(at, ())) for one in group
-        ]
-        yield RowGroup(risk_heading(risk, group), rows)
-
-
-def _change_row(anchor: str, change: Change) -> Row:
-    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, change.source)
+def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
+    action = change.action
+    return Row(anchor, action.value, ACTION_SIGNS[action], change, change.source, only_in=only_in)
 
 
 _CALL_SIGNS: Final = {
@@ -192,10 +188,8 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
     numbers = count(1)
     for shared in report.shared:
         names = shared.workspaces if shared.one_each else repeat(None)
-        rows = [
-            replace(_change_row(f"c{next(numbers)}", change), only_in=name)
-            for change, name in zip(shared.changes, names, strict=False)
-        ]
+        changes = zip(shared.changes, names, strict=False)
+        rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
 
