@@ -413,9 +413,7 @@ def with_options(
     options: Sequence[Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]],
 ) -> Callable[P, ExitCode | None]:
     """Add options to a command, in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 def _budget(format: str, limit: object) -> SizeLimit | None:
