@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-_SECONDS: Final = 5.0
-"""How long a pager may take to end after SIGTERM, before it is killed."""
-_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""As git has them: less ends where all fits on one screen, shows colours, and leaves the text on the terminal."""
-
-
 def pager_command(environ: Mapping[str, str]) -> str | None:
     """Return the shell command of the pager; None where the variable is empty or says `cat`."""
     chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
@@ -43,8 +37,9 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
 
     A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
     """
+    # As git: less ends where all fits on one screen, shows colours, and leaves the text on the terminal.
     # The pager needs nothing of lmsconf's variables, which hold tokens, as those that LMSCONF_TOKEN_ENVS lists.
-    variables = _DEFAULTS | {
+    variables = {"LESS": "FRX", "LV": "-c"} | {
         name: value
         for name, value in environ.items()
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
@@ -90,24 +85,15 @@ def _terminate(running: subprocess.Popen[bytes]) -> None:
         running.stdin.close()
     running.terminate()
     try:
-        running.wait(_SECONDS)
+        running.wait(5.0)
     except subprocess.TimeoutExpired:
         running.kill()
         running.wait()
 
 
-_MANY = 50
-"""The total below which `progress_lines` writes no count."""
-
-
 LIMIT_EVERY: Final = 60.0
 """Seconds between two lines, or events, about the same limit; a pause up to this long is not reported."""
-_FIRST: Final = 15.0
-"""Seconds under a limit before the first line: sooner, an estimate would say little."""
-_TELLING: Final = 10
-"""Requests needed for an estimate."""
-_SETTLED: Final = 3.0
-"""Seconds under a limit before requests count: responses to those sent before it still come in."""
+
 SAME_PAUSE: Final = 2.0
 """Seconds by which the end of one pause may differ from call to call."""
 
@@ -147,11 +133,13 @@ class LimitWording:
     def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
         if self._begun is None:
             self._seen_at = limit.at
-        if self._begun is None or limit.at < self._seen_at + _SETTLED:
+        # For three seconds, responses to requests that were sent before the limit still come in.
+        if self._begun is None or limit.at < self._seen_at + 3.0:
             self._begun = (limit.at, progress.done)
         begun, done_before = self._begun
         seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
-        if limit.rate is None or seconds < _FIRST or done < _TELLING or not left or not self._is_due(limit.at):
+        tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
+        if limit.rate is None or not tells_enough or not left or not self._is_due(limit.at):
             return None
         rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
         least, more = ("", "") if progress.is_final else ("at least ", " or more")
@@ -195,10 +183,9 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
         _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            if line := limits.due_line(progress):
-                above.plain = f"{name}: {line}"
-            elif progress.limit is None:
-                above.plain = ""
+            line = limits.due_line(progress)
+            if line or progress.limit is None:
+                above.plain = f"{name}: {line}" if line else ""
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
         try:
@@ -210,11 +197,10 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
     """Remove the bar inside the block, so that a question is not drawn over."""
-    bars = list(_bars)
-    for bar in bars:
+    for bar in _bars:
         bar.stop()
     yield
-    for bar in bars:
+    for bar in _bars:
         bar.start()
 
 
@@ -231,7 +217,7 @@ def progress_lines(stream: TextIO, label: str) -> Iterator[Report]:
         nonlocal last
         with lock:
             step = (progress.is_final, progress.done * 10 // max(progress.total, 1))
-            if progress.total >= _MANY and (last is None or last[0] != step[0] or last[1] < step[1]):
+            if progress.total >= 50 and (last is None or last[0] != step[0] or last[1] < step[1]):
                 last = step
                 stream.write(f"{name}: {count_text(progress)}\n")
             if line := limits.due_line(progress):
