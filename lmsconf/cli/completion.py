@@ -66,8 +66,7 @@ end
 
 complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
-_PLAIN: Final = re.compile(r"[^\w@%+,./-]")
-_IN_DOUBLE_QUOTES: Final = re.compile(r'[\\"$`]')
+
 _CLOSED: Final = re.compile(
     r"""(?: \\. | \$'(?:\\.|[^'\\])*' | '[^']*' | "(?:\\.|[^"\\])*" | \$(?!') | [^\\$'"] )*+""", re.DOTALL | re.VERBOSE
 )
@@ -101,9 +100,8 @@ class Bash(_Silent, BashComplete):
     def _quoted(self, value: str) -> str:
         if self._quote == "'":
             return value.replace("'", r"'\''")
-        if self._quote == '"':
-            return _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)
-        return _PLAIN.sub(r"\\\g<0>", value)
+        acting = r'[\\"$`]' if self._quote else r"[^\w@%+,./-]"
+        return re.sub(acting, r"\\\g<0>", value)
 
 
 class Zsh(_Silent, ZshComplete):
@@ -158,13 +156,12 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.kinds.kind_table import KINDS, dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
-    relations = [kind for kind in KINDS.values() if kind.is_relation]
-    known = {name for kind in relations for name in kind.references}
-    own, named = [], [Address(EVERYBODY, "")]
+    assignable = {name for kind in KINDS.values() if kind.is_relation for name in kind.references}
+    found = [Address(EVERYBODY, "")]
     for resource in _manifests(context).declared:
-        own += [resource.address] if resource.address.kind in known else []
-        named += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
-    return _addresses(incomplete, [*own, *named])
+        found += [resource.address] if resource.address.kind in assignable else []
+        found += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
+    return _addresses(incomplete, found)
 
 
 def people(context: CommandContext, incomplete: str) -> list[Item]:
@@ -244,15 +241,13 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)
     listed = sorted({*known})
     spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
-    begun = incomplete.casefold()
-    named = (str(one) for one in listed if not slash and one.text.casefold().startswith(begun))
+    named = (str(one) for one in listed if not slash and one.text.casefold().startswith(incomplete.casefold()))
     return _beginning(incomplete, spelled) or _beginning("", named)
 
 
 def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
-    # A shell takes a line for a value.
-    begun = (value for value in dict.fromkeys(values) if value.startswith(incomplete))
-    return [CompletionItem(value) for value in begun if "\n" not in value]
+    begun = [value for value in dict.fromkeys(values) if value.startswith(incomplete)]
+    return [CompletionItem(value) for value in begun if "\n" not in value]  # a shell takes a line for a value
 
 
 @click.command(cls=Command)

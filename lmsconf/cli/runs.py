@@ -76,13 +76,10 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
 
 def load_document(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
-    document_format = str(parse_document(text)["format"])
-    if document_format not in _DOCUMENTS:
-        known = " or ".join(_DOCUMENTS)
-        raise LmsconfError(
-            f"the file has the format {document_format!r}, which cannot be shown", hint=f"Give one in {known}."
-        )
-    loads, views = _DOCUMENTS[document_format]
+    name = str(parse_document(text)["format"])
+    unknown = f"the file has the format {name!r}, which cannot be shown"
+    refuse_if((name not in _DOCUMENTS, unknown, f"Give one in {' or '.join(_DOCUMENTS)}."), error=LmsconfError)
+    loads, views = _DOCUMENTS[name]
     return loads(text), views
 
 
@@ -183,6 +180,8 @@ def evidence(
     project after each apply, such as in the log of a CI job: `verify --head DIGEST` then finds a folder without that
     run.
     """
+    from lmsconf.documents.journal.journal_reader import chain_heads
+
     given = since or out or people or sign_key
     verifies = words[:1] == ("verify",)
     refuse_if(
@@ -195,9 +194,12 @@ def evidence(
         (heads and not verifies, "--head is for verify", "Write: lmsconf evidence verify DIR --head …"),
     )
     if verifies:
-        _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+        _verify(Path(words[1]), key, tuple(map(_parsed_head, heads)))
     elif words == ("head",) and not given:
-        _head(context)
+        ends = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
+        hint = "Run this where lmsconf apply has run, after it."
+        refuse_if((not ends, "no run is recorded here", hint), error=LmsconfError)
+        write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in ends), sys.stdout)
     else:
         _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
 
@@ -251,15 +253,6 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
     if not kept:
         raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
     return kept
-
-
-def _head(context: CommandContext) -> None:
-    from lmsconf.documents.journal.journal_reader import chain_heads
-
-    heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
-    nothing = (not heads, "no run is recorded here", "Run this where lmsconf apply has run, after it.")
-    refuse_if(nothing, error=LmsconfError)
-    write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
 
 
 def _parsed_head(text: str) -> str:

@@ -311,8 +311,9 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
 
 def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
     """Return the exit code of a command that ends with an exception, and the problems to show."""
-    if isinstance(error, LmsconfError):
-        return error.exit, error.problems
-    if isinstance(error, KeyboardInterrupt):
-        return interrupt_exit_code(error), (INTERRUPTED,)
+    match error:
+        case LmsconfError():
+            return error.exit, error.problems
+        case KeyboardInterrupt():
+            return interrupt_exit_code(error), (INTERRUPTED,)
     return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -192,15 +192,16 @@ def key_changes(change: Change) -> Iterator[KeyChange]:
 
 def every_key_change(change: Change) -> Iterator[KeyChange]:
     """Yield the same, with the empty values of a deleted resource."""
-    if change.action is Action.CREATE:
-        yield from (KeyChange(path, added=words, is_list=many) for path, words, many in _whole(change, change.after))
-        yield from (KeyChange(key, note="(service default)") for key in change.defaults)
-    elif change.action is Action.DELETE:
-        yield from (KeyChange(path, words, is_list=many) for path, words, many in _whole(change, change.before))
-    else:
-        for one in change.fields:
-            note = counted_items((one.added, "added"), (one.removed, "removed"))
-            yield key_change(one.path, (one.before, one.after), one.removed, one.added, note)
+    match change.action:
+        case Action.CREATE:
+            yield from (KeyChange(key, added=words, is_list=many) for key, words, many in _whole(change, change.after))
+            yield from (KeyChange(key, note="(service default)") for key in change.defaults)
+        case Action.DELETE:
+            yield from (KeyChange(key, words, is_list=many) for key, words, many in _whole(change, change.before))
+        case _:
+            for one in change.fields:
+                note = counted_items((one.added, "added"), (one.removed, "removed"))
+                yield key_change(one.path, (one.before, one.after), one.removed, one.added, note)
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
