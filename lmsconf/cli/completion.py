@@ -16,6 +16,7 @@ from click.shell_completion import (
     ShellComplete,
     ZshComplete,
     add_completion_class,
+    get_completion_class,
 )
 
 from lmsconf.cli.command import Command
@@ -84,6 +85,7 @@ class _Silent(ShellComplete):
         return answer.encode("utf-8", "replace").decode()
 
 
+@add_completion_class
 class Bash(_Silent, BashComplete):
     """bash 4.4 or newer: values are quoted here, since bash inserts them as they are."""
 
@@ -104,17 +106,16 @@ class Bash(_Silent, BashComplete):
         return re.sub(acting, r"\\\g<0>", value)
 
 
+@add_completion_class
 class Zsh(_Silent, ZshComplete):
     """zsh, which quotes values itself."""
 
 
+@add_completion_class
 class Fish(_Silent, FishComplete):
     """fish, which quotes values itself."""
 
     source_template = _FISH
-
-
-_SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 
 
 def _open_quote(line: str) -> str:
@@ -122,12 +123,6 @@ def _open_quote(line: str) -> str:
     closed = _CLOSED.match(line)
     rest = line[closed.end() :] if closed else ""
     return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
-
-
-def register_shells() -> None:
-    """Let click answer shells with these classes."""
-    for shell in _SHELLS.values():
-        add_completion_class(shell)
 
 
 Item = CompletionItem[str]
@@ -251,7 +246,7 @@ def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> None:
     """Print the completion script of a shell.
@@ -259,6 +254,6 @@ def completion(context: click.Context, *, shell: str) -> None:
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    write_redacted(
-        _SHELLS[shell](context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source() + "\n", sys.stdout
-    )
+    answering = get_completion_class(shell) or Bash
+    script = answering(context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source()
+    write_redacted(f"{script}\n", sys.stdout)

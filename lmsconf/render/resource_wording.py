@@ -81,10 +81,8 @@ def format_item(value: Json) -> str:
     """Return a list item in words: a name, a condition, or its keys and values."""
     if isinstance(value, str):
         return quote_if_ambiguous(value)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _is_condition(value):
         return format_value(value)
-    if _is_condition(value):
-        return format_condition(value)
     rest = ", ".join(f"{key}: {format_value(item)}" for key, item in value.items() if key != "name")
     return ", ".join(filter(None, (quote_if_ambiguous(str(value["name"])) if "name" in value else "", rest)))
 
