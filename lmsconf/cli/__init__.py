@@ -24,7 +24,6 @@ from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import (
     Output,
-    is_unwritable,
     mask_people,
     redact_output,
     redirect_to_null,
@@ -138,9 +137,12 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
         return ExitCode.ERROR
     except OSError as error:
         # click writes help and version itself, and may fail on stdout. Any other OSError is a bug of lmsconf.
-        if not is_unwritable(sys.stdout):
-            raise
-        return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            redirect_to_null(sys.stdout)
+            return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+        raise
     return int(code or 0)
 
 

@@ -170,16 +170,6 @@ def _put(text: str, stream: TextIO, *, exact: bool) -> None:
     stream.flush()
 
 
-def is_unwritable(stream: TextIO) -> bool:
-    """Whether a stream's buffered output cannot be written; if so, redirect the stream to /dev/null."""
-    try:
-        stream.flush()
-    except OSError:
-        redirect_to_null(stream)
-        return True
-    return False
-
-
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.files import os_error_message
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+_SECONDS: Final = 5.0
+"""How long a pager may take to end after SIGTERM, before it is killed."""
+
+
 def pager_command(environ: Mapping[str, str]) -> str | None:
     """Return the shell command of the pager; None where the variable is empty or says `cat`."""
     chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
@@ -85,7 +89,7 @@ def _terminate(running: subprocess.Popen[bytes]) -> None:
         running.stdin.close()
     running.terminate()
     try:
-        running.wait(5.0)
+        running.wait(_SECONDS)
     except subprocess.TimeoutExpired:
         running.kill()
         running.wait()

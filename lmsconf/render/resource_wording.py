@@ -184,8 +184,8 @@ class KeyChange(Struct, frozen=True):
 
 def key_changes(change: Change) -> Iterator[KeyChange]:
     """Yield the changed keys of an update; else all that the title lacks, of a deletion only those not empty."""
-    is_deleted = change.action is Action.DELETE
-    return (key for key in every_key_change(change) if not (is_deleted and key.removed == (NO_VALUE,)))
+    is_kept = change.action is not Action.DELETE
+    return (key for key in every_key_change(change) if is_kept or key.removed != (NO_VALUE,))
 
 
 def every_key_change(change: Change) -> Iterator[KeyChange]:

@@ -34,7 +34,7 @@ from lmsconf.render.effects_wording import (
     tells_effects,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import KeyChange, count_unmanaged, every_key_change
+from lmsconf.render.resource_wording import count_unmanaged, every_key_change
 
 _LINE = re.compile(
     r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
@@ -155,22 +155,18 @@ def change_lines(change: Change) -> Iterator[str]:
     """Yield the block of one change."""
     sign, undo = plan_wording.ACTION_SIGNS[change.action], plan_wording.describe_undo_limit(change)
     yield f"  {sign} {resource_title(change.address)} {plan_wording.ACTION_WORDS[change.action]}"
-    origin = None if change.origin is None else change.origin.value
     annotations = (f"about {line}" for line in plan_wording.annotation_lines(change))
-    for fact in (change.source, change.reason, origin, *annotations, undo):
+    for fact in (change.source, change.reason, change.origin, *annotations, undo):
         if fact is not None:
             yield f"      {fact}"
     for key in every_key_change(change):
-        yield from _key_lines(key, {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~"))
+        value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
+        mark = {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~")
+        yield f"      {mark} {key.path}:{f' {value}' if value else ''}"
+        if key.is_list:
+            yield from (*item_lines(key.added, "+"), *item_lines(key.removed, "-"))
     for problem in change.problems:
         yield from problem_lines(problem, indent="      ", block_address=change.address)
-
-
-def _key_lines(key: KeyChange, sign: str) -> Iterator[str]:
-    value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
-    yield f"      {sign} {key.path}:{f' {value}' if value else ''}"
-    if key.is_list:
-        yield from (*item_lines(key.added, "+"), *item_lines(key.removed, "-"))
 
 
 def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
