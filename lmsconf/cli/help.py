@@ -10,7 +10,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
-from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, UsageError, refuse_if
 
 
 @click.command(name="help", cls=Command)
@@ -98,8 +98,8 @@ def _unknown(name: str, topics: Sequence[str]) -> UsageError:
 
 def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
     """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
-    if unknown := [word for word in words if word not in topics]:
-        raise UsageError(f"there is no topic {unknown[0]!r}", hint=f"Topics are {', '.join(topics)}.")
+    hint = f"Topics are {', '.join(topics)}."
+    refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
     return words or topics
 
 

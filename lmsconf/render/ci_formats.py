@@ -114,8 +114,9 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
     codes = sorted({problem.code for problem in problems} | RULES.keys())
-    about = {"analysis": analysis, "workspace": workspace, "lints": RULES}
-    return _sarif(prefix, problems=problems, codes=codes, drift=None, **about)
+    return _sarif(
+        prefix, problems=problems, codes=codes, lints=RULES, analysis=analysis, workspace=workspace, drift=None
+    )
 
 
 def drift_sarif(drift: DriftReport, prefix: str = "") -> str:

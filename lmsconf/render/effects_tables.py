@@ -37,7 +37,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     """A content or a group with its numbers.
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
-    causes: the first of them; cause_count: how many there are. Each person whose answers change is one.
+    causes: each person whose answers change is one, so views show the first.
     bar: of a content, how many lose, still have and gain it; None if that is not known.
     """
 
@@ -48,7 +48,6 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     is_estimate: bool = False
     note: str | None = None
     causes: tuple[CauseCount, ...] = ()
-    cause_count: int = 0
     bar: tuple[int, int, int] | None = None
 
 
@@ -88,8 +87,7 @@ def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> Effe
         unknown=unknown if before is None and gain is None else None,
         is_estimate=content.basis is Basis.ESTIMATE,
         note=_progress_note(content) if lose else None,
-        causes=content.causes[:20],
-        cause_count=len(content.causes),
+        causes=content.causes,
         bar=None if before is None or gain is None else (lose or 0, max(before - (lose or 0), 0), gain),
     )
 

@@ -317,5 +317,5 @@ def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator
     for cause in row.causes[:most]:
         place, counted = "".join(places.get(cause.address, ())), cause_counts(cause)
         yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
-    if row.cause_count > most:
-        yield f"      … and {row.cause_count - most:,} more causes"
+    if len(row.causes) > most:
+        yield f"      … and {len(row.causes) - most:,} more causes"
