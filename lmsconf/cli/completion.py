@@ -120,8 +120,7 @@ class Fish(_Silent, FishComplete):
 
 def _open_quote(line: str) -> str:
     """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
-    closed = _CLOSED.match(line)
-    rest = line[closed.end() :] if closed else ""
+    rest = _CLOSED.sub("", line, count=1)
     return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
 
 

@@ -104,12 +104,12 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     """
     from lmsconf.documents.journal.journal_reader import find_run, read_runs
 
-    root, chosen = context.project, context.workspace
     if run is not None:
-        output.show(RUN_VIEWS, find_run(root, run))
+        output.show(RUN_VIEWS, find_run(context.project, run))
     else:
-        listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-        output.show(RUNS_VIEWS, listed)
+        recorded = read_runs(context.project)
+        here = [one for one in recorded if context.workspace in (None, one.opening and one.opening.workspace)]
+        output.show(RUNS_VIEWS, here)
 
 
 @click.command(cls=Command)
@@ -128,11 +128,10 @@ def history(context: CommandContext, *, address: str, output: Output) -> None:
     from lmsconf.audit.history import HISTORY_VIEWS, find_history
     from lmsconf.documents.journal.journal_reader import read_runs
 
-    chosen = context.workspace
     runs = (
         run
         for run in read_runs(context.project)
-        if chosen is None or run.opening is None or run.opening.workspace == chosen
+        if run.opening is None or context.workspace in (None, run.opening.workspace)
     )
     output.show(HISTORY_VIEWS, find_history(runs, address))
 

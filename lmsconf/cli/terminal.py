@@ -176,13 +176,14 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
                 yield above
             yield from super().get_renderables()
 
-    columns = (
+    with BarBelowText(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
         TimeElapsedColumn(),
-    )
-    with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
+        console=Console(file=stream),
+        transient=True,
+    ) as shown:
         task = shown.add_task(name, total=None, count="")
         _bars.append(shown)
 

@@ -363,11 +363,10 @@ def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str
 
 def _message(error: click.UsageError) -> str:
     """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
-    missing = error.param if isinstance(error, click.MissingParameter) else None
-    if missing is None or not isinstance(missing.type, click.Choice):
-        return error.format_message()
-    *names, last = missing.type.choices
-    return f"no {missing.name} is given. Choose {', '.join(names)} or {last}"
+    match error:
+        case click.MissingParameter(param=click.Parameter(name=name, type=click.Choice(choices=[*others, last]))):
+            return f"no {name} is given. Choose {', '.join(others)} or {last}"
+    return error.format_message()
 
 
 def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:

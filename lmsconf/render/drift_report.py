@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -92,9 +93,8 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
     if finding.unapplied:
         yield f"not applied yet: {', '.join(finding.unapplied)}"
     if finding.edit is not None:
-        by = f" by {finding.edit.by}" if finding.edit.by else ""
-        at = f" at {finding.edit.at}" if finding.edit.at else ""
-        yield f"last changed{by}{at}"
+        by, at = finding.edit
+        yield f"last changed{f' by {by}' if by else ''}{f' at {at}' if at else ''}"
 
 
 def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
@@ -123,10 +123,8 @@ def _key_line(key: KeyChange) -> str:
 
 
 def finding_details(finding: DriftFinding) -> Iterator[str]:
-    """Yield what is known about a finding, a line each: its cause, its keys, its remedies."""
-    yield from cause_sentences(finding)
-    yield from map(_key_line, finding_keys(finding))
-    yield from remedy_lines(finding)
+    """Return what is known about a finding, a line each: its cause, its keys, its remedies."""
+    return chain(cause_sentences(finding), map(_key_line, finding_keys(finding)), remedy_lines(finding))
 
 
 def remedy_lines(finding: DriftFinding) -> Iterator[str]:

@@ -81,8 +81,7 @@ def markdown_fence(text: str, language: str = "") -> str:
 
 def escape_html(text: str) -> str:
     """Escape text for HTML or XML: element content or a quoted attribute value."""
-    escaped = escape_invisible(text).translate(_HTML)
-    return _COMMAND.sub(lambda match: _uncommanded(match, "&#x", ";"), escaped)
+    return _COMMAND.sub(lambda match: _uncommanded(match, "&#x", ";"), escape_invisible(text).translate(_HTML))
 
 
 def csv_cell(text: str) -> str:
@@ -111,8 +110,7 @@ def _harmless(match: re.Match[str]) -> str:
 
 def _longer_than_any(text: str, least: int) -> str:
     """Return a run of at least `least` backticks, longer than any in the text."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    return "`" * max(least, longest + 1)
+    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
 TextVariant: TypeAlias = Callable[[], str]

@@ -5,6 +5,7 @@ Of a plan's calls a page has a graph, laid out here; that of resources that need
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -202,7 +203,8 @@ def _graph_text(template: str, network: DependencyGraph) -> str:
         ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
         # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
         brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
-        escaped=_mermaid,
+        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
+        escaped=lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
         quoted=lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
     )
 
@@ -212,11 +214,6 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
     "dot": partial(_graph_text, "graph.dot.j2"),
 }
 """A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
-
-
-def _mermaid(text: str) -> str:
-    """Escape a quoted Mermaid label: quotes, HTML and Markdown characters become numeric entities."""
-    return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in escape_invisible(text))
 
 
 MAX_BOXES = 300
