@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -157,4 +156,5 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 def _unused(target: Path, stem: str) -> Path:
     """Return an unused path for the name, numbered from 2 if it exists."""
     stems = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    return next(path for name in stems if not os.path.lexists(path := target / f"{name}.yaml"))
+    paths = (target / f"{name}.yaml" for name in stems)
+    return next(path for path in paths if not (path.exists() or path.is_symlink()))

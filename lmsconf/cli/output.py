@@ -55,8 +55,8 @@ def redact_output(text: str) -> str:
     """Return output text without known tokens and, if masking is on, without people."""
     from lmsconf.support.secrets import redact_registered_tokens
 
-    safe = redact_registered_tokens(text)
-    return _mask[0].mask_lines(safe) if _mask else safe
+    text = redact_registered_tokens(text)
+    return _mask[0].mask_lines(text) if _mask else text
 
 
 def report_problems(problems: Sequence[Problem]) -> None:

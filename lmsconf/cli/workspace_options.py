@@ -174,7 +174,8 @@ def plan_signing_key(context: CommandContext) -> bytes | None:
     text = context.environ.get("LMSCONF_PLAN_KEY")
     if text is None:
         return None
-    key, make = text.encode("utf-8", "surrogateescape"), "Create a key with: openssl rand -hex 32"
+    key = text.encode("utf-8", "surrogateescape")
+    make = "Create a key with: openssl rand -hex 32"
     refuse_if(
         (
             not text.strip(),
