@@ -147,7 +147,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
 
 
 def _aborted(error: BaseException) -> int:
-    """Report Ctrl-C, SIGTERM, or end of input at a question of `init` (which means no); return the exit code."""
+    """Report Ctrl-C, SIGTERM, or the end of input at a question of `init`; return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("\nThe input ended before all questions were answered, so nothing was written.")

@@ -46,7 +46,8 @@ def _width() -> int:
 
 def _list(topics: Sequence[str]) -> str:
     """Return the topics with the first sentence below the title of each page, in one line each."""
-    name, text = max(map(len, topics)), "Topics:\n"
+    text = "Topics:\n"
+    name = max(map(len, topics))
     for topic in topics:
         sentence = next(filter(None, _lines(topic)[1:])).partition(". ")[0].rstrip(".")
         text += f"  {topic:{name}}  {shorten(sentence, _width() - name - 4, placeholder=' …')}\n"
@@ -54,7 +55,7 @@ def _list(topics: Sequence[str]) -> str:
 
 
 def _lines(topic: str) -> list[str]:
-    """Return the lines of a page, each paragraph in one: a phrase is found also where the file breaks its line."""
+    """Return the lines of a page, each paragraph in one, so that phrases are found across line breaks."""
     from lmsconf.render.help_pages import guide_page_text
     from lmsconf.support.files import read_guide_page
 

@@ -65,8 +65,8 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
         output.write(expanded_manifest(plain))
     else:
         tested = f" and {count_noun(len(manifests.tests), 'test')}" if manifests.tests else ""
-        declared, files = count_noun(len(manifests.declared), "resource"), count_noun(len(manifests.files), "file")
-        output.write(f"{declared}{tested} in {files}: no errors.\n")
+        files = count_noun(len(manifests.files), "file")
+        output.write(f"{count_noun(len(manifests.declared), 'resource')}{tested} in {files}: no errors.\n")
 
 
 @click.command(cls=Command)
@@ -204,11 +204,16 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
     from lmsconf.manifest.file_set import read_manifest
 
-    root, place = reader.root, SourceLocation(reader.relative_path(path))
+    root = reader.root
     folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
     if any(part.is_symlink() for part in (path, *folders)):
-        hint = "Format the file that it leads to."
-        raise ProblemsFound([Problem(code="manifest/linked", message="is a link", hint=hint, source=place)])
+        linked = Problem(
+            code="manifest/linked",
+            message="is a link",
+            hint="Format the file that it leads to.",
+            source=SourceLocation(reader.relative_path(path)),
+        )
+        raise ProblemsFound([linked])
     text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text

@@ -259,7 +259,8 @@ class Output:
 
     def leave_stdout(self) -> None:
         """Write a result for stdout to stderr instead: stdout has the events."""
-        self.path, self._stream = "-", sys.stderr
+        self.path = "-"
+        self._stream = sys.stderr
 
     @property
     def is_on_terminal(self) -> bool:
@@ -269,7 +270,8 @@ class Output:
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
         options: dict[str, object] = {} if self._limit is None else {"limit": self._limit}
-        if self.format in ("github", "sarif", "codequality"):  # their readers look for files in the repository
+        # The readers of these look for files in the repository.
+        if self.format in ("github", "sarif", "codequality"):
             options["prefix"] = project_prefix()
         self.write(views[self.format](mask_if_enabled(value), **options))
 

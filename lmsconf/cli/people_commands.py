@@ -122,9 +122,9 @@ def _show(
     views: Views,
     report: Callable[[WorkspaceAccess, ReportHeader], object],
 ) -> ExitCode:
-    """Read what a query asks for, with the plan of the current manifests, show the report, and return the exit code.
+    """Read what a query asks for, show the report about it, and return the exit code.
 
-    What kept the plan from being made is reported together with what is not found: the plan may be what makes it.
+    What kept the plan from being made is reported together with what is not found: that plan may make it.
     """
     from lmsconf.workspace.project_manifests import load_manifests
     from lmsconf.workspace.reader import read_people_view

@@ -243,8 +243,14 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
     from lmsconf.project.settings import load_settings
 
     settings = load_settings(context.project, context.workspace, context.environ)
-    chosen, hint = settings.workspace, "Name a file with --db FILE"
-    refuse_if((not chosen.embedded, f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint))
+    chosen = settings.workspace
+    refuse_if(
+        (
+            not chosen.embedded,
+            f"workspace {chosen.name} is not a sandbox: {chosen.url}",
+            "Name a file with --db FILE",
+        )
+    )
     spec = ApiSpec(settings.dialect, settings.dialect_at)
     return SandboxLocation(str(chosen.database or IN_MEMORY), chosen.seed, spec)
 

@@ -244,8 +244,7 @@ def _pieces(term: str, width: int) -> Iterable[str]:
 
 def help_formatter() -> click.HelpFormatter:
     """Return a formatter as wide as the terminal, at most 80 columns."""
-    columns = min(terminal_size(sys.stdout).columns, 80)
-    return _HelpFormatter(width=max(columns, 20) - 1)
+    return _HelpFormatter(width=max(min(terminal_size(sys.stdout).columns, 80), 20) - 1)
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:

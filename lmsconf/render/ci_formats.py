@@ -71,15 +71,14 @@ def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 
 
 def _annotation(problem: Problem, prefix: str) -> str:
-    where, message, properties = problem.source, problem.message, {}
-    if where is not None:
-        properties = {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-        message = f"{where.cell}: {message}" if where.cell else message
-    properties["title"] = problem.code
-    escaped = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in properties.items())
+    where = problem.source
+    place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
+    every = {**place, "title": problem.code}.items()
+    properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
+    message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
     lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
     command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
-    return f"::{command} {escaped}::{'%0A'.join(lines)}"
+    return f"::{command} {properties}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: str, text: str) -> str:

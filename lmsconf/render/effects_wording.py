@@ -179,7 +179,8 @@ def _calibrated(effects: Effects) -> str:
         were = "was" if effects.requests == 1 else "were"
         said = f" {count_noun(effects.requests, 'request')} {were} sent to know this."
     if compared.groups:
-        groups, have = count_noun(compared.groups, "smart group"), "has" if compared.exact == 1 else "have"
+        have = "has" if compared.exact == 1 else "have"
+        groups = count_noun(compared.groups, "smart group")
         said += f" Of {groups} compared, {compared.exact:,} {have} the predicted members."
     return said
 
@@ -234,7 +235,7 @@ def _rank(counts: AccessCounts) -> tuple[int, int]:
 
 
 def first_sentences(plan: Plan, places: CausePlaces) -> list[tuple[Phrase, Phrase]]:
-    """Return what changes for the people of each of the first contents, losses first, and the changes behind it."""
+    """Return what changes for people of each of the first contents, losses first, and what causes it."""
     groups = frozenset(group.address for group in plan.effects.groups)
     return [(_effect(one, groups), _causes(one, places)) for one in sort_contents(plan.effects.contents)[:5]]
 

@@ -228,7 +228,7 @@ class CallPlace(Struct, frozen=True):
 
 
 def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:
-    """Return call id → column and row of its box: right of the calls that it waits for, at the mean of their rows.
+    """Return call id → column and row of its box: right of those that it waits for, near the mean of their rows.
 
     A call that neither waits nor is waited for has none.
     """

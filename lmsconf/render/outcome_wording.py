@@ -209,7 +209,8 @@ def fleet_assumptions(report: FleetReport) -> str | None:
         return None
     # Those of most workspaces first; equal ones in alphabetical order.
     keys = Counter(sorted(key for entry in entries for key in entry.assumed_keys)).most_common()
-    calls, where = sum(entry.assumed_calls for entry in entries), f"in {count_noun(len(entries), 'workspace')}"
+    calls = sum(entry.assumed_calls for entry in entries)
+    where = f"in {count_noun(len(entries), 'workspace')}"
     return f"{assumed_calls_sentence(calls, [key for key, _ in keys], where)} --workspace NAME"
 
 
@@ -232,7 +233,8 @@ def outcome_words(entry: FleetEntry) -> str:
 
 def shared_headline(shared: SharedChanges, of: int) -> str:
     """Return how many workspaces share how many changes: `These 3 changes in 412 of 500 workspaces`."""
-    number, every = len(shared.changes), count_noun(of, "workspace")
+    number = len(shared.changes)
+    every = count_noun(of, "workspace")
     if shared.one_each:
         return f"These {number:,} changes, one in each of {number:,} of {every}, equal but for their names"
     these = "This change" if number == 1 else f"These {number:,} changes"
@@ -241,9 +243,9 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
 
 def failed_workspaces(failure: SharedFailure) -> str:
     """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
-    entry, number = failure.entry, len(failure.workspaces)
-    which = f"Workspace {entry.workspace} ({entry.url})" if number == 1 else count_noun(number, "workspace")
-    return f"{which}: {outcome_words(entry)}"
+    one = f"Workspace {failure.entry.workspace} ({failure.entry.url})"
+    which = one if len(failure.workspaces) == 1 else count_noun(len(failure.workspaces), "workspace")
+    return f"{which}: {outcome_words(failure.entry)}"
 
 
 def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:

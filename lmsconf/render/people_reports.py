@@ -75,12 +75,12 @@ def access_csv(report: PersonAccess) -> str:
 
 
 def _access_rows(report: PersonAccess) -> Iterator[Sequence[object]]:
-    held, side = ("word", "start", "finish"), _SIDE
+    held = ("word", "start", "finish")
     for content in report.contents:
         about = (report.email, content.content, content.id, content.change)
         has = (*_cells(content.before, held), *_cells(content.after, held))
         for route in content.routes:
-            sides = (*_cells(route.before, side), *_cells(route.after, side))
+            sides = (*_cells(route.before, _SIDE), *_cells(route.after, _SIDE))
             yield (*about, *has, str(route.address), str(route.audience), *sides)
 
 

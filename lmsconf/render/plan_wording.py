@@ -198,7 +198,7 @@ WEAKER = ", which is weaker"
 
 
 def settings_lists(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return heading → lines: settings that differ from the base, weaker ones, and guards that a consent lets pass."""
+    """Return heading → lines: settings changed since the base, relaxed ones, and guards that may pass."""
     base = escape_base_name(plan.base)
     changed = sorted(plan.settings_changed, key=lambda setting: not setting.weaker)
     passed = (guard for guard in plan.guards if guard.allowed_by)

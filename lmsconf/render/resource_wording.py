@@ -214,7 +214,7 @@ def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], b
 def key_change(
     path: str, values: tuple[Json, Json], removed: Sequence[Json], added: Sequence[Json], note: str
 ) -> KeyChange:
-    """Return a key with its two values, or if it is a list, with the items of either side and their counts."""
+    """Return a key with its two values, or of a list with the items of either side and their counts."""
     if removed or added:
         return KeyChange(path, tuple(map(format_item, removed)), tuple(map(format_item, added)), note, is_list=True)
     before, after = map(format_value, values)

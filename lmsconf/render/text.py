@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from math import ceil
 from typing import Final
 from unicodedata import combining, east_asian_width
 
@@ -74,8 +75,7 @@ def wrap_prose(text: str, columns: int) -> str:
 
 def rows_on_terminal(text: str, columns: int) -> int:
     """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
-    widths = (_width(line) for line in text.removesuffix("\n").split("\n"))
-    return sum(max(-(-width // columns), 1) for width in widths)
+    return sum(max(ceil(_width(line) / columns), 1) for line in text.removesuffix("\n").split("\n"))
 
 
 def _wrapped(line: str, columns: int) -> str:
@@ -138,7 +138,7 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
-    """Yield the first resources that a plan does not change, and the count of the rest; changed ones are all listed."""
+    """Yield the first resources that a plan does not change, and how many more there are."""
     yield from (f"    {resource_title(address)}" for address in addresses[:10])
     if len(addresses) > 10:
         yield f"    … and {len(addresses) - 10:,} more"
@@ -176,8 +176,8 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
 
 def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
     """Return a problem and, on lines of its own, its hint."""
-    first = plan_wording.format_problem(problem, block_address=block_address)
-    return [indent + first, *split_lines(problem.hint, f"{indent}  ")]
+    words = plan_wording.format_problem(problem, block_address=block_address)
+    return [f"{indent}{words}", *split_lines(problem.hint, f"{indent}  ")]
 
 
 def problems_block(problems: Iterable[Problem]) -> list[str]:
@@ -315,7 +315,8 @@ def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator
         yield f"      {row.note}"
     most = 10  # people whose answers change are a cause each
     for cause in row.causes[:most]:
-        place, counted = "".join(places.get(cause.address, ())), cause_counts(cause)
+        place = "".join(places.get(cause.address, ()))
+        counted = cause_counts(cause)
         yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
     if len(row.causes) > most:
         yield f"      … and {len(row.causes) - most:,} more causes"
