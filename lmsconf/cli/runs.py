@@ -242,15 +242,20 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
         raise UsageError(f"--since {since}: that is not a date", hint="Write --since 2026-01-31.") from error
     kept = []
     for run in read_runs(context.project):
-        if run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}":
-            raise LmsconfError(
+        refuse_if(
+            (
+                run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}",
                 f"the journal of the run {run.name} cannot be read",
-                hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
-            )
+                f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
+            ),
+            error=LmsconfError,
+        )
         if run.opening and run.opening.started >= begin and context.workspace in (None, run.opening.workspace):
             kept.append(run)
-    if not kept:
-        raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
+    refuse_if(
+        (not kept, f"no run since {since} is recorded here", "List what is kept with: lmsconf runs"),
+        error=LmsconfError,
+    )
     return kept
 
 

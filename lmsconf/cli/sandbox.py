@@ -267,8 +267,10 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
     from lmsconf.workspace.fill_sandbox import fill_workspace
 
     with closing(Store(place.db)) as store, store.write_transaction() as repository:
-        if not repository.is_empty():
-            raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
+        refuse_if(
+            (not repository.is_empty(), f"{place.db} is not empty", "Reset it with: lmsconf sandbox reset"),
+            error=LmsconfError,
+        )
         fill_workspace(repository, values, source=source, spec=place.spec)
 
 
@@ -278,10 +280,14 @@ def refuse_foreign(path: Path) -> None:
     if path.exists() and not path.is_dir():
         with path.open("rb") as file:
             begin = file.read(16)
-    if path.is_dir() or begin not in (b"", b"SQLite format 3\x00"):
-        raise LmsconfError(
-            f"{path} is not a sandbox workspace, and was not changed", hint="Name another file with --db"
-        )
+    refuse_if(
+        (
+            path.is_dir() or begin not in (b"", b"SQLite format 3\x00"),
+            f"{path} is not a sandbox workspace, and was not changed",
+            "Name another file with --db",
+        ),
+        error=LmsconfError,
+    )
 
 
 def remove_database(db: str) -> None:
