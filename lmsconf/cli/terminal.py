@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from math import inf
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -106,7 +107,7 @@ class LimitWording:
     """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
 
     def __init__(self) -> None:
-        self._told_at: float | None = None
+        self._told_at = -inf
         self._begun: tuple[float, int] | None = None
         self._seen_at = 0.0
         self._resumes_at = 0.0
@@ -130,7 +131,7 @@ class LimitWording:
         if resumes_at > self._resumes_at + SAME_PAUSE:
             self._resumes_at, self._begun = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
-        if self._is_due(limit.at):
+        if limit.at - self._told_at >= LIMIT_EVERY:
             return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
         return None
 
@@ -143,14 +144,11 @@ class LimitWording:
         begun, done_before = self._begun
         seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
         tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
-        if limit.rate is None or not tells_enough or not left or not self._is_due(limit.at):
+        if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
             return None
         rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
         least, more = ("", "") if progress.is_final else ("at least ", " or more")
         return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
-
-    def _is_due(self, now: float) -> bool:
-        return self._told_at is None or now - self._told_at >= LIMIT_EVERY
 
 
 _bars: list[Progress] = []

@@ -75,8 +75,7 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
     head, *body = ([_plain(cell) for cell in row] for number, row in enumerate(rows) if number != 1)
     widths = _widths([head, *body], width)
-    rule = ["-" * size for size in widths]
-    for row in (head, rule, *body):
+    for row in (head, ["-" * size for size in widths], *body):
         cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
         for parts in zip_longest(*cells, fillvalue=""):
             yield "  ".join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
