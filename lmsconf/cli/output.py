@@ -339,6 +339,26 @@ def _is_empty_or_result(path: Path) -> bool:
     return not start or start.rstrip(b"\r\n") in headers
 
 
+_OPTIONS = (
+    click.option(
+        "--output",
+        "output_",
+        metavar="FILE",
+        default="-",
+        show_default=True,
+        help="Write the result to this file; - is stdout.",
+    ),
+    click.option(
+        "--limit",
+        "limit_",
+        metavar="PLACE",
+        help="Shorten markdown to the size of a comment: github (the default), gitlab, azure, bitbucket, summary (a "
+        "job's on GitHub), or a number of bytes; none does not shorten it.",
+    ),
+)
+"""The second one is for commands with a markdown format."""
+
+
 def output_options(
     formats: Sequence[str], problems: Sequence[str] = (), *, pages: bool = False
 ) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
@@ -347,33 +367,15 @@ def output_options(
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
     `problems` names. pages: a text longer than the terminal goes through a pager.
     """
-    options = [
-        click.option(
-            "--format",
-            "format_",
-            type=click.Choice(list(formats)),
-            default=formats[0],
-            show_default=True,
-            help="The format of the result.",
-        ),
-        click.option(
-            "--output",
-            "output_",
-            metavar="FILE",
-            default="-",
-            show_default=True,
-            help="Write the result to this file; - is stdout.",
-        ),
-        click.option(
-            "--limit",
-            "limit_",
-            metavar="PLACE",
-            help="Shorten markdown to the size of a comment: github (the default), gitlab, azure, bitbucket, summary "
-            "(a job's on GitHub), or a number of bytes; none does not shorten it.",
-        ),
-    ]
-    if "markdown" not in formats:
-        options.pop()
+    form = click.option(
+        "--format",
+        "format_",
+        type=click.Choice(list(formats)),
+        default=formats[0],
+        show_default=True,
+        help="The format of the result.",
+    )
+    options = [form, *_OPTIONS[: 2 if "markdown" in formats else 1]]
 
     def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
         @functools.wraps(command)
