@@ -115,10 +115,11 @@ class PeopleMask:
         value, about = self._masked_by_type(value), getattr(value, "address", None)
         if isinstance(about, Address):
             is_personal = _is_of_people(about.kind)
-        masked = {
-            name: self._hidden(item) if is_personal and name in _PERSONAL else self._value(item, is_personal)
-            for name, item in asdict(value).items()
-        }
+        fields = asdict(value)
+        # The hidden ones first: so the numbers of people follow the values of a change, and not its place.
+        hidden = {name: self._hidden(fields[name]) for name in fields if is_personal and name in _PERSONAL}
+        shown = {name: self._value(item, is_personal) for name, item in fields.items() if name not in hidden}
+        masked = hidden | shown
         # The remote id of an assignment is the id of its audience, here of a person. A call's is not a remote one.
         if isinstance(about, Address) and is_about_people(about) and not isinstance(value, Call):
             masked |= dict.fromkeys(masked.keys() & {"id"})
