@@ -23,14 +23,12 @@ import click
 from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import (
-    is_unwritable,
+    Output,
     mask_people,
     redact_output,
-    redact_problems,
     redirect_to_null,
     report_problems,
     stdout_error,
-    write_redacted,
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code
@@ -122,9 +120,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
     if COMPLETION_VARIABLE in os.environ:
-        from lmsconf.cli.completion import register_shells
-
-        register_shells()
+        import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
     try:
         with handle_signal(signal.SIGTERM, raise_terminated):
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
@@ -141,17 +137,20 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
         return ExitCode.ERROR
     except OSError as error:
         # click writes help and version itself, and may fail on stdout. Any other OSError is a bug of lmsconf.
-        if not is_unwritable(sys.stdout):
-            raise
-        return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            redirect_to_null(sys.stdout)
+            return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+        raise
     return int(code or 0)
 
 
 def _aborted(error: BaseException) -> int:
-    """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
+    """Report Ctrl-C, SIGTERM, or the end of input at a question of `init`; return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
-        write_stderr("Declined: no answer.")
+        write_stderr("\nThe input ended before all questions were answered, so nothing was written.")
         return ExitCode.ERROR
     return report_interrupt(cause)
 
@@ -181,12 +180,7 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCod
     report_problems(problems)
     # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-        from lmsconf.documents.reports import problems_json
-
-        try:
-            write_redacted(problems_json(redact_problems(problems)), sys.stdout, exact=True)
-        except LmsconfError as error:
-            report_problems(error.problems)
+        Output("json", "-").write_problems(problems)
     return code
 
 

@@ -146,9 +146,8 @@ def apply(
             )
             with progress.phase("Reading") as tell:
                 plan = workspace.plan(manifests, policy, tell)
-        command = apply_command_line(settings, only, excluded, additive, planfile)
-        plan, is_saved = replace(plan, command=command), planfile is not None
-        return PreparedPlan(plan=plan, manifests=manifests, saved=is_saved)
+        plan = replace(plan, command=apply_command_line(settings, only, excluded, additive, planfile))
+        return PreparedPlan(plan=plan, manifests=manifests, saved=planfile is not None)
 
     def approve(plan: Plan) -> bool:
         events.record(Waiting("approval", "Waiting for approval"))
@@ -212,8 +211,7 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
         # Nothing has begun. As where the plan is declined, the error is enough for a person.
         raise ProblemsFound(report.problems, exit=ExitCode(report.exit))
     try:
-        named_above = was_asked and output.is_on_terminal
-        text = partial(APPLY_VIEWS["text"], names_workspace=not named_above)
+        text = partial(APPLY_VIEWS["text"], names_workspace=not (was_asked and output.is_on_terminal))
         output.show({**APPLY_VIEWS, "text": text}, report)
     except LmsconfError as lost:
         ended = f"{apply_summary(report)} {verification_result(report)}"

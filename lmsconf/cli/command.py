@@ -193,9 +193,8 @@ class LazyGroup(Group):
         return None if entry is None else cast(click.Command, getattr(import_module(entry.module), entry.attribute))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, entry.help) for name, entry in COMMANDS.items()]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -16,6 +16,7 @@ from click.shell_completion import (
     ShellComplete,
     ZshComplete,
     add_completion_class,
+    get_completion_class,
 )
 
 from lmsconf.cli.command import Command
@@ -66,8 +67,7 @@ end
 
 complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
-_PLAIN: Final = re.compile(r"[^\w@%+,./-]")
-_IN_DOUBLE_QUOTES: Final = re.compile(r'[\\"$`]')
+
 _CLOSED: Final = re.compile(
     r"""(?: \\. | \$'(?:\\.|[^'\\])*' | '[^']*' | "(?:\\.|[^"\\])*" | \$(?!') | [^\\$'"] )*+""", re.DOTALL | re.VERBOSE
 )
@@ -85,6 +85,7 @@ class _Silent(ShellComplete):
         return answer.encode("utf-8", "replace").decode()
 
 
+@add_completion_class
 class Bash(_Silent, BashComplete):
     """bash 4.4 or newer: values are quoted here, since bash inserts them as they are."""
 
@@ -101,35 +102,26 @@ class Bash(_Silent, BashComplete):
     def _quoted(self, value: str) -> str:
         if self._quote == "'":
             return value.replace("'", r"'\''")
-        if self._quote == '"':
-            return _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)
-        return _PLAIN.sub(r"\\\g<0>", value)
+        acting = r'[\\"$`]' if self._quote else r"[^\w@%+,./-]"
+        return re.sub(acting, r"\\\g<0>", value)
 
 
+@add_completion_class
 class Zsh(_Silent, ZshComplete):
     """zsh, which quotes values itself."""
 
 
+@add_completion_class
 class Fish(_Silent, FishComplete):
     """fish, which quotes values itself."""
 
     source_template = _FISH
 
 
-_SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
-
-
 def _open_quote(line: str) -> str:
     """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
-    closed = _CLOSED.match(line)
-    rest = line[closed.end() :] if closed else ""
+    rest = _CLOSED.sub("", line, count=1)
     return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
-
-
-def register_shells() -> None:
-    """Let click answer shells with these classes."""
-    for shell in _SHELLS.values():
-        add_completion_class(shell)
 
 
 Item = CompletionItem[str]
@@ -158,13 +150,12 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.kinds.kind_table import KINDS, dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
-    relations = [kind for kind in KINDS.values() if kind.is_relation]
-    known = {name for kind in relations for name in kind.references}
-    own, named = [], [Address(EVERYBODY, "")]
+    assignable = {name for kind in KINDS.values() if kind.is_relation for name in kind.references}
+    found = [Address(EVERYBODY, "")]
     for resource in _manifests(context).declared:
-        own += [resource.address] if resource.address.kind in known else []
-        named += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
-    return _addresses(incomplete, [*own, *named])
+        found += [resource.address] if resource.address.kind in assignable else []
+        found += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
+    return _addresses(incomplete, found)
 
 
 def people(context: CommandContext, incomplete: str) -> list[Item]:
@@ -244,19 +235,17 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)
     listed = sorted({*known})
     spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
-    begun = incomplete.casefold()
-    named = (str(one) for one in listed if not slash and one.text.casefold().startswith(begun))
+    named = (str(one) for one in listed if not slash and one.text.casefold().startswith(incomplete.casefold()))
     return _beginning(incomplete, spelled) or _beginning("", named)
 
 
 def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
-    # A shell takes a line for a value.
-    begun = (value for value in dict.fromkeys(values) if value.startswith(incomplete))
-    return [CompletionItem(value) for value in begun if "\n" not in value]
+    begun = [value for value in dict.fromkeys(values) if value.startswith(incomplete)]
+    return [CompletionItem(value) for value in begun if "\n" not in value]  # a shell takes a line for a value
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> None:
     """Print the completion script of a shell.
@@ -264,6 +253,6 @@ def completion(context: click.Context, *, shell: str) -> None:
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    write_redacted(
-        _SHELLS[shell](context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source() + "\n", sys.stdout
-    )
+    answering = get_completion_class(shell) or Bash
+    script = answering(context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source()
+    write_redacted(f"{script}\n", sys.stdout)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import singledispatchmethod
 from math import inf
@@ -51,10 +51,6 @@ from lmsconf.support.strict_json import map_texts
 
 FORMAT: Final = 1
 """The version of the events. Keys and types may be added to it; another number is for anything else."""
-_PATIENCE: Final = 10.0
-"""Seconds for which an apply waits for a reader that does not read."""
-_STDOUT: Final = "-"
-_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
 
 @contextmanager
@@ -65,25 +61,29 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
     LmsconfError if the file cannot be written.
     """
     output = cast("Output", arguments["output"])
-    to_stdout = path == _STDOUT or leads_to_stdout(Path(path))
+    to_stdout = path == "-" or leads_to_stdout(Path(path))
     if to_stdout:
         _leave_stdout(path, output)
     else:
         _refuse_same_file(Path(path), output, arguments)
-    with _errors_of(path):
-        handle = None if to_stdout else open_for_lines(Path(path))
-    write = _write_stdout if handle is None else descriptor_writer(handle)
-    # A reader that has stopped reading does not hold up an apply.
-    patience = _PATIENCE if command == "apply" else None
-    is_stuck = False
-    try:
-        with _errors_of(path):
+    # A reader that has stopped reading does not hold up an apply for more than ten seconds.
+    patience = 10.0 if command == "apply" else None
+    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
+    with ExitStack() as stack:
+        with os_errors_as(f"--events {path} cannot be written", hint):
+            write: Callable[[bytes], None] = _write_stdout
+            if not to_stdout:
+                handle = open_for_lines(Path(path))
+                stack.callback(os.close, handle)
+                write = descriptor_writer(handle)
             writer = EventWriter(command, lambda first: LineStream(first, write, patience=patience))
         try:
             yield writer
         finally:
             writer.stream.close()
-            is_stuck = writer.stream.is_stuck
+            if writer.stream.is_stuck:
+                # The rest of its write would go to whatever is opened next under the same number.
+                stack.pop_all()
             if writer.stream.failure is not None:
                 lacking = Problem(
                     code="events/incomplete",
@@ -92,16 +92,6 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
                     severity=Severity.WARNING,
                 )
                 report_problems([lacking])
-    finally:
-        # The rest of a stuck write would go to whatever is opened next under the same number.
-        if handle is not None and not is_stuck:
-            os.close(handle)
-
-
-def _errors_of(path: str) -> AbstractContextManager[None]:
-    """Raise LmsconfError in place of an OSError: the file cannot be written."""
-    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
-    return os_errors_as(f"--events {path} cannot be written", hint)
 
 
 def _write_stdout(data: bytes) -> None:
@@ -117,7 +107,7 @@ def _write_stdout(data: bytes) -> None:
 
 def _leave_stdout(path: str, output: Output) -> None:
     """Send the text of the result to stderr. Raises UsageError for another format, which is for a program."""
-    if output.path == _STDOUT or leads_to_stdout(Path(output.path)):
+    if output.path == "-" or leads_to_stdout(Path(output.path)):
         refuse_if(
             (
                 output.format != "text",
@@ -130,8 +120,8 @@ def _leave_stdout(path: str, output: Output) -> None:
 
 def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
     """Raise UsageError if the command reads or writes the same file."""
-    others = [Path(output.path), *(value for value in arguments.values() if isinstance(value, Path))]
-    used = path.resolve() in [other.resolve() for other in others]
+    others = (Path(output.path), *(value for value in arguments.values() if isinstance(value, Path)))
+    used = path.resolve() in {other.resolve() for other in others}
     refuse_if((used, f"--events {path}: the command uses that file already", "Name another file."))
 
 
@@ -367,7 +357,8 @@ class EventWriter:
             values = {"problem": to_json(problem)}
             if str(values) not in self._problems:
                 self._problems.add(str(values))
-                self._emit("problem", problem.message, values, _LEVELS[problem.severity])
+                level = "info" if problem.severity is Severity.NOTE else problem.severity.value
+                self._emit("problem", problem.message, values, level)
 
     def end(self, code: int) -> None:
         """The command ends with this exit code."""

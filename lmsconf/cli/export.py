@@ -27,7 +27,6 @@ from lmsconf.errors import LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
-    from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
 
 
@@ -88,7 +87,13 @@ def export(
             with show_reading_progress("Reading") as tell:
                 snapshot = workspace.snapshot(tell, existing)
         else:
-            snapshot = _loaded(snapshot_file)
+            snapshot = load_snapshot(snapshot_file)
+            redacted = (
+                snapshot.redaction is not None,
+                "this snapshot is redacted: its people have no e-mails that a manifest could name",
+                "Export the workspace itself, or a snapshot that was taken without --redact.",
+            )
+            refuse_if(redacted, error=LmsconfError)
         spec = workspace.connection.spec
     rule = None if by is None else parse_rule(by, snapshot)
     generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)
@@ -98,24 +103,13 @@ def export(
     write_template("exported.txt.j2", generated=generated, paths=paths, counts=counts)
 
 
-def _loaded(file: Path) -> Snapshot:
-    """Load a snapshot file. Raises LmsconfError for a redacted one, whose people have no e-mails."""
-    snapshot = load_snapshot(file)
-    if snapshot.redaction is not None:
-        raise LmsconfError(
-            "this snapshot is redacted: its people have no e-mails that a manifest could name",
-            hint="Export the workspace itself, or a snapshot that was taken without --redact.",
-        )
-    return snapshot
-
-
 def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     """Return the kinds of manifest sections. Raises UsageError for an unknown section."""
     from lmsconf.kinds.kind_table import KINDS
 
     known = {kind.section: name for name, kind in KINDS.items()}
-    listed = f"There are {', '.join(known)}."
-    refuse_if(*((name not in known, f"--kind {name}: there is no such kind", listed) for name in sections))
+    for section in sections:
+        refuse_if((section not in known, f"--kind {section}: there is no such kind", f"There are {', '.join(known)}."))
     return tuple(known[section] for section in sections)
 
 
@@ -129,16 +123,14 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
     from lmsconf.workspace.project_manifests import error_free, load_manifests
 
-    inside = target.resolve().is_relative_to(settings.manifests.resolve())
-    base = settings.manifests if inside else target
-    if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root if inside else base)):
+    if not target.resolve().is_relative_to(settings.manifests.resolve()):
+        settings = replace(settings, root=target, manifests=target)
+    base = settings.manifests
+    if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root)):
         return None
-    if not into:
-        raise LmsconfError(
-            f"{base} already has manifests",
-            hint="Pass --into to add what they do not declare yet, or name another folder.",
-        )
-    return error_free(load_manifests(settings if inside else replace(settings, root=base, manifests=base)))
+    hint = "Pass --into to add what they do not declare yet, or name another folder."
+    refuse_if((not into, f"{base} already has manifests", hint), error=LmsconfError)
+    return error_free(load_manifests(settings))
 
 
 def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:

@@ -216,11 +216,14 @@ def apply(
         refuse_without_terminal("Pass --auto-approve.")
     key, run = plan_signing_key(context), FleetRun(context, **options)
     planned = run.selected(read_index(folder, key))
-    if planned.shard is not None:
-        raise LmsconfError(
+    refuse_if(
+        (
+            planned.shard is not None,
             f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet",
-            hint="Collect all shards with lmsconf fleet collect, and apply that folder.",
-        )
+            "Collect all shards with lmsconf fleet collect, and apply that folder.",
+        ),
+        error=LmsconfError,
+    )
     applied = read_applied(folder, key)
     refuse_fleet_guards(planned, run.project.fleet_guards, consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])

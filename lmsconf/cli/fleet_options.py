@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import P, show_progress
+from lmsconf.cli.output import P, show_progress, with_options
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, refuse_if
 
@@ -76,7 +75,7 @@ _OPTIONS = (
 
 def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
     """Add the options that say which workspaces are worked on, and how fast."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
+    return with_options(command, (*_OPTIONS, parallelism))
 
 
 class FleetRun:
@@ -103,11 +102,10 @@ class FleetRun:
         """Raises ProblemsFound for a project file with errors, UsageError where no workspace is selected."""
         from datetime import UTC, datetime
 
-        from lmsconf.fleet.fleet_run import parse_selector, parse_shard, select_workspaces
+        from lmsconf.fleet.fleet_run import parse_selector, parse_shard, run_locally, select_workspaces
         from lmsconf.model.time_formats import format_utc
         from lmsconf.project.config_reader import read_project_file
 
-        names_dask = scheduler is not None or worker_project is not None or allow_unencrypted
         refuse_if(
             (
                 context.workspace is not None,
@@ -120,15 +118,16 @@ class FleetRun:
                 "Remove --base, or plan with --engine local, where its commit is.",
             ),
             (
-                engine == "local" and names_dask,
+                engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted),
                 "--scheduler, --worker-project and --allow-unencrypted are about Dask",
                 "Add --engine dask, or remove them.",
             ),
         )
         trusted = trusted_parts(trust_project, base)
-        address = None
+        number = processes or 2 * (os.cpu_count() or 1)
         if engine != "local":
-            from lmsconf.fleet.dask_engine import find_scheduler
+            from lmsconf.fleet.dask_engine import find_scheduler, run_on_dask
+            from lmsconf.fleet.dask_worker import ProjectDigests
 
             address = find_scheduler(scheduler, unencrypted=allow_unencrypted)
         self._root = context.project.absolute()
@@ -138,15 +137,9 @@ class FleetRun:
         self.shard = None if shard is None else parse_shard(shard, names)
         self.workspaces = names if self.shard is None else names[self.shard.number - 1 :: self.shard.of]
         self.now = format_utc(datetime.now(UTC))
-        number = processes or 2 * (os.cpu_count() or 1)
-        if address is None:
-            from lmsconf.fleet.fleet_run import run_locally
-
+        if engine == "local":
             self.engine: Engine = partial(run_locally, self._root, context.environ, number, time_limit)
         else:
-            from lmsconf.fleet.dask_engine import run_on_dask
-            from lmsconf.fleet.dask_worker import ProjectDigests
-
             most = None if processes is None and max_rate is None else number
             terms = (address, ProjectDigests(self._root, self.project), worker_project or self._root, most, time_limit)
             self.engine = partial(run_on_dask, *terms, unencrypted=allow_unencrypted)

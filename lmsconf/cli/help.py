@@ -10,15 +10,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
-from lmsconf.errors import LmsconfError, UsageError
-
-_WIDEST_PAGE = 100
-"""The widest page of the guide."""
-_USAGE = "Open a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
-_EXCERPT = 78
-"""The width of a line that contains a word that is searched."""
-_WHOLE_LINES = 1_000_000
-"""A width at which no paragraph is wrapped, so that a phrase is found also where the file breaks its line."""
+from lmsconf.errors import LmsconfError, UsageError, refuse_if
 
 
 @click.command(name="help", cls=Command)
@@ -35,47 +27,39 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
 
     topics = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", topic))
     if search is not None:
-        _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))), wraps=True)
+        text = "".join(f"{line}\n" for line in _found(search, _searched(words, topics)))
     elif not words:
-        _print(_list(topics))
+        text = _list(topics)
     elif len(words) == 1 and words[0] in topics:
-        _print(_page(words[0], context))
+        text = _page(words[0], context)
     elif command := _find_command(words, context):
-        _print(f"{command.get_help()}\n")
+        text = f"{command.get_help()}\n"
     else:
-        raise _unknown(" ".join(words), topics, context)
-
-
-def _print(text: str, *, wraps: bool = False) -> None:
-    write_redacted(text, sys.stdout, wraps=wraps, pages=True)
+        raise _unknown(" ".join(words), topics)
+    write_redacted(text, sys.stdout, wraps=search is not None, pages=True)
 
 
 def _width() -> int:
-    from lmsconf.render.help_pages import NARROWEST
-
-    return max(min(terminal_size(sys.stdout).columns, _WIDEST_PAGE), NARROWEST)
+    """Return the width of pages: that of the terminal, within limits."""
+    return max(min(terminal_size(sys.stdout).columns, 100), 40)
 
 
 def _list(topics: Sequence[str]) -> str:
-    """Return the topics with the first sentence of each page, in one line each."""
+    """Return the topics with the first sentence below the title of each page, in one line each."""
+    text = "Topics:\n"
     name = max(map(len, topics))
-    room = _width() - name - 4
-    lines = [f"  {topic:{name}}  {shorten(_summary(topic), room, placeholder=' …')}\n" for topic in topics]
-    return f"Topics:\n{''.join(lines)}\n{_USAGE}"
-
-
-def _summary(topic: str) -> str:
-    """Return the first sentence below the title of a page."""
-    _, *paragraphs = _lines(topic)
-    return next(paragraph for paragraph in paragraphs if paragraph).partition(". ")[0].rstrip(".")
+    for topic in topics:
+        sentence = next(filter(None, _lines(topic)[1:])).partition(". ")[0].rstrip(".")
+        text += f"  {topic:{name}}  {shorten(sentence, _width() - name - 4, placeholder=' …')}\n"
+    return f"{text}\nOpen a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
 
 
 def _lines(topic: str) -> list[str]:
-    """Return the lines of a page, each paragraph in one."""
+    """Return the lines of a page, each paragraph in one, so that phrases are found across line breaks."""
     from lmsconf.render.help_pages import guide_page_text
     from lmsconf.support.files import read_guide_page
 
-    return guide_page_text(read_guide_page(topic), _WHOLE_LINES).splitlines()
+    return guide_page_text(read_guide_page(topic), sys.maxsize).splitlines()
 
 
 def _page(topic: str, context: click.Context) -> str:
@@ -100,25 +84,23 @@ def _find_command(words: Sequence[str], context: click.Context) -> click.Context
     return current
 
 
-def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
+def _unknown(name: str, topics: Sequence[str]) -> UsageError:
+    from lmsconf.cli.command import COMMANDS
     from lmsconf.model.lint_codes import RULES
     from lmsconf.model.names import did_you_mean
     from lmsconf.model.problem_codes import meaning_of
 
-    root = context.find_root()
-    commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    near = did_you_mean(name, [*topics, *COMMANDS])
     if meaning_of(name) or name in RULES:
-        explained = f"To explain a code, run lmsconf explain {name}. List the pages with: lmsconf help"
-        return UsageError(f"there is no topic or command {name!r}", hint=explained)
-    near = did_you_mean(name, [*topics, *commands])
+        near = f"To explain a code, run lmsconf explain {name}."
     hint = f"{near} List the pages with: lmsconf help" if near else f"Topics are {', '.join(topics)}."
     return UsageError(f"there is no topic or command {name!r}", hint=hint)
 
 
 def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
     """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
-    if unknown := [word for word in words if word not in topics]:
-        raise UsageError(f"there is no topic {unknown[0]!r}", hint=f"Topics are {', '.join(topics)}.")
+    hint = f"Topics are {', '.join(topics)}."
+    refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
     return words or topics
 
 
@@ -142,7 +124,7 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:
     """Return the words of a line around a text, with its page, in about 80 characters."""
-    room = max(_EXCERPT - len(lead), len(wanted))
+    room = max(78 - len(lead), len(wanted))
     if len(line) <= room:
         return lead + line
     start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)

@@ -29,34 +29,25 @@ def collect_answers(
 ) -> tuple[InitAnswers, bool | None]:
     """Return the answers, from options and prompts, and whether to export the live workspace now.
 
-    given: option → its value; None for one that was not given. The second is None if nothing is asked. Raises
-    LmsconfError at end of input, before anything is written.
+    given: option → its value; None for one that was not given. The second is None if nothing is asked.
     """
     from lmsconf.project.templates import CiSystem, InitAnswers
 
     ask = partial(_ask, asks)
-    try:
-        address = ask(given["url"], "URL of the workspace's API, or sandbox", "sandbox", _url)
-        live = not address.startswith("sandbox:")
-        variable = "Environment variable for its token" if live else ""
-        answers = InitAnswers(
-            url=address,
-            workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
-            token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
-            timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
-            ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
-            schemas=schemas,
-        )
-        question = "Import the live workspace into manifests now?"
-        wanted = click.confirm(question, default=True, err=True) if live and asks else None
-        return answers, wanted if live else False
-    except click.Abort as abort:
-        if not isinstance(abort.__context__, EOFError):
-            raise
-        raise LmsconfError(
-            "the input ended before all questions were answered, so nothing was written",
-            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
-        ) from abort
+    address = ask(given["url"], "URL of the workspace's API, or sandbox", "sandbox", _url)
+    live = not address.startswith("sandbox:")
+    variable = "Environment variable for its token" if live else ""
+    answers = InitAnswers(
+        url=address,
+        workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
+        token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
+        timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
+        ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
+        schemas=schemas,
+    )
+    question = "Import the live workspace into manifests now?"
+    wanted = click.confirm(question, default=True, err=True) if live and asks else None
+    return answers, wanted if live else False
 
 
 def _ask(asks: bool, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
@@ -82,11 +73,10 @@ def _url(text: str) -> str:
     from lmsconf.project.config_reader import url_problem
     from lmsconf.project.templates import SANDBOX
 
-    if text in ("sandbox", "sandbox:"):
-        return SANDBOX
-    if wrong := url_problem(text):
+    address = SANDBOX if text in ("sandbox", "sandbox:") else text
+    if wrong := url_problem(address):
         raise UsageError(wrong[0], hint=wrong[1])
-    return text
+    return address
 
 
 def _ci(text: str) -> str:
@@ -245,26 +235,23 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 def _write(target: Path, texts: Mapping[str, str]) -> None:
     """Write the files that do not exist yet, all or none. Raises LmsconfError if one cannot be written."""
     from lmsconf.manifest.file_set import MANIFESTS
-    from lmsconf.support.files import os_error_message
+    from lmsconf.support.files import os_errors_as
 
     manifests = target / MANIFESTS
     is_searched = manifests.is_dir() and _is_inside(manifests, target)
     begun = is_searched and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
-    notes, path, undo = [], target, ExitStack()
-    try:
-        with undo:
-            for name, text in texts.items():
-                path = target / name
+    notes = []
+    with ExitStack() as undo:
+        for name, text in texts.items():
+            path = target / name
+            with os_errors_as(f"{path} cannot be written", "Name another folder. Nothing was written."):
                 if begun and path.parent == manifests:
                     notes.append(f"{manifests} already has manifests, so no example manifest was written.")
                 elif _new(target, path, text, undo):
                     notes.append(f"Wrote {path}")
                 else:
                     notes.append(f"{path} already exists and is not changed.{_lacking(path, text)}")
-            undo.pop_all()  # success: keep the files
-    except OSError as error:
-        hint = "Name another folder. Nothing was written."
-        raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
+        undo.pop_all()  # success: keep the files
     write_stderr("\n".join(notes))
 
 

@@ -31,7 +31,6 @@ from lmsconf.model.names import count_noun
 if TYPE_CHECKING:
     from lmsconf.manifest.file_set import ManifestFileReader
     from lmsconf.manifest.load import ExpandedEntries
-    from lmsconf.model.declarations import Manifests
 
 
 @click.command(cls=Command)
@@ -65,14 +64,9 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
 
         output.write(expanded_manifest(plain))
     else:
-        output.write(_count(manifests))
-
-
-def _count(manifests: Manifests) -> str:
-    """`12 resources and 3 tests in 2 files: no errors.`"""
-    tested = f" and {count_noun(len(manifests.tests), 'test')}" if manifests.tests else ""
-    where = count_noun(len(manifests.files), "file")
-    return f"{count_noun(len(manifests.declared), 'resource')}{tested} in {where}: no errors.\n"
+        tested = f" and {count_noun(len(manifests.tests), 'test')}" if manifests.tests else ""
+        files = count_noun(len(manifests.files), "file")
+        output.write(f"{count_noun(len(manifests.declared), 'resource')}{tested} in {files}: no errors.\n")
 
 
 @click.command(cls=Command)
@@ -210,18 +204,16 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
     from lmsconf.manifest.file_set import read_manifest
 
-    name = reader.relative_path(path)
-    if _is_linked(path, reader.root):
-        hint = "Format the file that it leads to."
-        raise ProblemsFound(
-            [Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))]
+    root = reader.root
+    folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
+    if any(part.is_symlink() for part in (path, *folders)):
+        linked = Problem(
+            code="manifest/linked",
+            message="is a link",
+            hint="Format the file that it leads to.",
+            source=SourceLocation(reader.relative_path(path)),
         )
+        raise ProblemsFound([linked])
     text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
-
-
-def _is_linked(path: Path, root: Path) -> bool:
-    """Whether a path, or a folder of it below the root, is a symbolic link."""
-    folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
-    return any(part.is_symlink() for part in (path, *folders))

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from lmsconf.render.escape import SizeLimit
 
 Value = TypeVar("Value")
-
-
 INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 _mask: list[PeopleMask] = []
 """The mask of this run (`--mask-people`), or empty."""
@@ -63,11 +61,10 @@ def redact_output(text: str) -> str:
 
 def report_problems(problems: Sequence[Problem]) -> None:
     """Write problems as text to stderr."""
-    if not problems:
-        return
-    from lmsconf.render.text import problems_text
+    if problems:
+        from lmsconf.render.text import problems_text
 
-    write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
+        write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
 
 
 def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
@@ -142,25 +139,23 @@ def terminal_size(stream: TextIO) -> os.terminal_size:
 
 def _wrapped(text: str, stream: TextIO) -> str:
     columns = terminal_size(stream).columns
-    if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
-        return text
-    from lmsconf.render.text import wrap_prose
+    if any(len(line) > columns or not line.isascii() for line in text.split("\n")):
+        from lmsconf.render.text import wrap_prose
 
-    return wrap_prose(text, columns)
+        return wrap_prose(text, columns)
+    return text
 
 
 def _is_paged(text: str, stream: TextIO) -> bool:
     """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
-    seen = sys.stdin.isatty() and stream.isatty() and os.environ.get("TERM") != "dumb"
-    if not seen or is_given("no_pager"):
+    if not (sys.stdin.isatty() and _is_screen(stream)) or is_given("no_pager"):
         return False
     from lmsconf.cli.terminal import page, pager_command
     from lmsconf.render.text import rows_on_terminal
 
     size, command = terminal_size(stream), pager_command(os.environ)
-    if command is None or rows_on_terminal(text, size.columns) < size.lines:
-        return False
-    return page(text, command, stream, os.environ)
+    is_long = rows_on_terminal(text, size.columns) >= size.lines
+    return command is not None and is_long and page(text, command, stream, os.environ)
 
 
 def _put(text: str, stream: TextIO, *, exact: bool) -> None:
@@ -173,16 +168,6 @@ def _put(text: str, stream: TextIO, *, exact: bool) -> None:
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
-
-
-def is_unwritable(stream: TextIO) -> bool:
-    """Whether a stream's buffered output cannot be written; if so, redirect the stream to /dev/null."""
-    try:
-        stream.flush()
-    except OSError:
-        redirect_to_null(stream)
-        return True
-    return False
 
 
 def stdout_error(error: OSError) -> LmsconfError:
@@ -199,9 +184,14 @@ def redirect_to_null(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def _is_screen(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that is not dumb."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def supports_color(stream: TextIO) -> bool:
     """Whether to colour a stream: a terminal that is not dumb, and NO_COLOR unset."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _is_screen(stream) and not os.environ.get("NO_COLOR")
 
 
 def can_ask() -> bool:
@@ -209,17 +199,16 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def show_progress(label: str, stream: TextIO | None = None) -> AbstractContextManager[Report]:
-    """Return the context of a progress callback: a bar on a terminal, a few plain lines elsewhere.
+def show_progress(label: str) -> AbstractContextManager[Report]:
+    """Return the context of a progress callback on stderr: a bar on a terminal, a few plain lines elsewhere.
 
     label: what is under way.
     """
     from lmsconf.cli.terminal import progress_bar, progress_lines
 
-    where = sys.stderr if stream is None else stream
     # A bar is drawn over again and again, so the lines of --verbose would tear it.
-    bar = where.isatty() and os.environ.get("TERM") != "dumb" and not is_given("verbose")
-    return (progress_bar if bar else progress_lines)(where, mask_if_enabled(label))
+    bar = _is_screen(sys.stderr) and not is_given("verbose")
+    return (progress_bar if bar else progress_lines)(sys.stderr, mask_if_enabled(label))
 
 
 def refuse_without_terminal(hint: str) -> None:
@@ -249,8 +238,6 @@ def require_consent(question: str) -> None:
 P = ParamSpec("P")
 PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 """The formats of a plan, and of the problems of manifests."""
-_BY_REPOSITORY: Final = ("github", "sarif", "codequality")
-"""The formats whose readers look for files in the repository, not in the project."""
 
 
 class Output:
@@ -268,22 +255,23 @@ class Output:
         self.format, self.path = format, path
         self._limit, self._pages, self._for_problems = limit, pages, ("json", *problems)
         self._tried = False
-        self._stream: Callable[[], TextIO] = lambda: sys.stdout
+        self._stream = sys.stdout
 
     def leave_stdout(self) -> None:
         """Write a result for stdout to stderr instead: stdout has the events."""
         self.path = "-"
-        self._stream = lambda: sys.stderr
+        self._stream = sys.stderr
 
     @property
     def is_on_terminal(self) -> bool:
         """Whether the result is written to a terminal."""
-        return self.path == "-" and self._stream().isatty()
+        return self.path == "-" and self._stream.isatty()
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
         options: dict[str, object] = {} if self._limit is None else {"limit": self._limit}
-        if self.format in _BY_REPOSITORY:
+        # The readers of these look for files in the repository.
+        if self.format in ("github", "sarif", "codequality"):
             options["prefix"] = project_prefix()
         self.write(views[self.format](mask_if_enabled(value), **options))
 
@@ -291,10 +279,9 @@ class Output:
         """Write the result to stdout, or atomically to the file. Raises LmsconfError if that fails."""
         self._tried = True
         if self.path == "-":
-            person, stream = self.format == "text", self._stream()
-            color = person and supports_color(stream)
+            person, stream = self.format == "text", self._stream
             pages = self._pages and person and stream is sys.stdout
-            write_redacted(text, stream, color=color, exact=not person, pages=pages)
+            write_redacted(text, stream, color=person and supports_color(stream), exact=not person, pages=pages)
         else:
             from pathlib import Path
 
@@ -380,7 +367,6 @@ def output_options(
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
     `problems` names. pages: a text longer than the terminal goes through a pager.
     """
-
     form = click.option(
         "--format",
         "format_",
@@ -411,16 +397,24 @@ def output_options(
                 output.write_problems([INTERRUPTED])
                 raise
 
-        return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), framed)
+        return with_options(framed, options)
 
     return decorate
 
 
+def with_options(
+    command: Callable[P, ExitCode | None],
+    options: Sequence[Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]],
+) -> Callable[P, ExitCode | None]:
+    """Add options to a command, in this order."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
 def _budget(format: str, limit: object) -> SizeLimit | None:
     """Parse `--limit`; markdown defaults to `github`. Raises click.UsageError for a wrong value or another format."""
+    if format != "markdown" and limit is not None:
+        raise click.UsageError("--limit is for --format markdown")
     if format != "markdown":
-        if limit is not None:
-            raise click.UsageError("--limit is for --format markdown")
         return None
     from lmsconf.render.escape import parse_size_limit
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -22,9 +22,10 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode, ProblemsFound, refuse_if
 
 if TYPE_CHECKING:
-    from lmsconf.model.access import ReportHeader
+    from lmsconf.model.access import AudienceReport, ReportHeader
     from lmsconf.planner.audience.access_facts import AccessQuery
-    from lmsconf.workspace.reader import PeopleView
+    from lmsconf.planner.audience.people_questions import WorkspaceAccess
+    from lmsconf.render import Views
 
 
 @click.command(cls=Command)
@@ -61,11 +62,8 @@ def access(
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
     query = AccessQuery(contents=None if name is None else frozenset({name}))
-    view = _read(context, query, parallelism, max_rate)
-    with _beside_problems(view.header):
-        report = person_access(view.state, view.header, email, name)
-    output.show(ACCESS_VIEWS, report)
-    return _exit(report.header)
+    report = partial(person_access, email=email, content=name)
+    return _show(context, query, parallelism, max_rate, output, ACCESS_VIEWS, report)
 
 
 @click.command(cls=Command)
@@ -108,35 +106,37 @@ def audience(
     asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
-    view = _read(context, query, parallelism, max_rate)
-    with _beside_problems(view.header):
-        chosen = find_audience(view.state, address, asked)
-        report = audience_report(view.state, view.header, chosen, field, members=members)
-    output.show(AUDIENCE_VIEWS, report)
-    return _exit(report.header)
+
+    def report(state: WorkspaceAccess, header: ReportHeader) -> AudienceReport:
+        return audience_report(state, header, find_audience(state, address, asked), field, members=members)
+
+    return _show(context, query, parallelism, max_rate, output, AUDIENCE_VIEWS, report)
 
 
-def _read(context: CommandContext, query: AccessQuery, parallelism: int, max_rate: float | None) -> PeopleView:
-    """Read what a query asks for, with the plan of the current manifests."""
+def _show(
+    context: CommandContext,
+    query: AccessQuery,
+    parallelism: int,
+    max_rate: float | None,
+    output: Output,
+    views: Views,
+    report: Callable[[WorkspaceAccess, ReportHeader], object],
+) -> ExitCode:
+    """Read what a query asks for, show the report about it, and return the exit code.
+
+    What kept the plan from being made is reported together with what is not found: that plan may make it.
+    """
     from lmsconf.workspace.project_manifests import load_manifests
     from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        return read_people_view(workspace, load_manifests(settings), query, tell)
-
-
-@contextmanager
-def _beside_problems(header: ReportHeader) -> Iterator[None]:
-    """Report what kept the plan from being made together with what is not found: the plan may be what makes it."""
+        state, header = read_people_view(workspace, load_manifests(settings), query, tell)
     try:
-        yield
+        made = report(state, header)
     except ProblemsFound as error:
         raise ProblemsFound([*header.problems, *error.problems], exit=error.exit) from error
-
-
-def _exit(header: ReportHeader) -> ExitCode:
-    """Report what kept the plan from being made, and return the exit code."""
+    output.show(views, made)
     if header.planned:
         return ExitCode.OK
     report_problems(header.problems)

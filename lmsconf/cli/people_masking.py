@@ -43,7 +43,7 @@ _ANSWER_IN_LINE: Final = re.compile(
     _QUOTED_ANSWER.pattern.replace(": .*", r": (?!\(masked\)(?:$|[\"<\\&]| \[[a-z/-]+\]$)).*")
 )
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|(\bids? )[^\s,;]+(?:, [^\s,;]+)*")
-_ABOUT_PEOPLE: Final = ("person/", "people/", "user/")
+
 _PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared", "live", "missing", "extra"})
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 Value = TypeVar("Value")
@@ -89,23 +89,26 @@ class PeopleMask:
     def _value(self, value: object, is_personal: bool = False) -> object:
         """is_personal: whether the value is of a resource that is a person."""
         mask = partial(self._value, is_personal=is_personal)
-        if isinstance(value, Enum):
-            return value
-        if isinstance(value, Address) and _is_of_people(value.kind):
-            return Address.of(value.kind, self.label(value.name))
-        if isinstance(value, Address):
-            return Address(self.mask_text(value.kind), self.mask_text(value.text))
-        if isinstance(value, str):
-            return self.mask_text(value)
-        if isinstance(value, LastEdit):
-            return value._replace(by=value.by and HIDDEN)
-        if isinstance(value, Mapping):
-            return {mask(key): mask(item) for key, item in value.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(mask, value))  # type: ignore[arg-type]  # its own fields
-        if isinstance(value, tuple | list | frozenset | set):
-            return type(value)(map(mask, value))
-        return self._struct(value, is_personal) if isinstance(value, Struct) else value
+        match value:
+            case Enum():
+                return value
+            case Address() if _is_of_people(value.kind):
+                return Address.of(value.kind, self.label(value.name))
+            case Address():
+                return Address(self.mask_text(value.kind), self.mask_text(value.text))
+            case str():
+                return self.mask_text(value)
+            case LastEdit():
+                return value._replace(by=value.by and HIDDEN)
+            case Mapping():
+                return {mask(key): mask(item) for key, item in value.items()}
+            case tuple() if hasattr(value, "_fields"):
+                return type(value)(*map(mask, value))  # type: ignore[arg-type]  # its own fields
+            case tuple() | list() | frozenset() | set():
+                return type(value)(map(mask, value))
+            case Struct():
+                return self._struct(value, is_personal)
+        return value
 
     def _struct(self, value: Struct, is_personal: bool) -> Struct:
         """Return a copy of a struct with each field masked; of a person, values are hidden: keys show what changes."""
@@ -113,6 +116,7 @@ class PeopleMask:
         if isinstance(about, Address):
             is_personal = _is_of_people(about.kind)
         fields = asdict(value)
+        # The hidden ones first: so the numbers of people follow the values of a change, and not its place.
         hidden = {name: self._hidden(fields[name]) for name in fields if is_personal and name in _PERSONAL}
         shown = {name: self._value(item, is_personal) for name, item in fields.items() if name not in hidden}
         masked = hidden | shown
@@ -139,27 +143,29 @@ class PeopleMask:
 
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
-        if isinstance(value, str):
-            return self.mask_text(value) if _WHOLE.fullmatch(value) else HIDDEN
-        if isinstance(value, Mapping):
-            return {key: self._hidden(item) for key, item in value.items()}
-        if isinstance(value, tuple | list):
-            return type(value)(map(self._hidden, value))
-        return value if value is None or isinstance(value, bool) else HIDDEN
+        match value:
+            case None | bool():
+                return value
+            case str() if _WHOLE.fullmatch(value):
+                return self.mask_text(value)
+            case Mapping():
+                return {key: self._hidden(item) for key, item in value.items()}
+            case tuple() | list():
+                return type(value)(map(self._hidden, value))
+        return HIDDEN
 
     def _call(self, call: Call) -> Call:
         """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""
         known = self._operations.get(call.operation)
         template = known.path if known else ""
         parameters = _PARAMETER.findall(template)
+        if call.people or "userId" in parameters or is_about_people(call.address):
+            call = replace(call, body=self._hidden(call.body))
         # The value may be `{user/…}`, the person that another call creates.
-        values = re.fullmatch(_PARAMETER.sub("(.+)", template), call.path)
-        path = call.path
-        if values:
-            path = template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
-        names_people = bool(call.people) or "userId" in parameters or is_about_people(call.address)
-        body = self._hidden(call.body) if names_people else call.body
-        return replace(call, path=path, body=body)
+        if values := re.fullmatch(_PARAMETER.sub("(.+)", template), call.path):
+            named = dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN}
+            call = replace(call, path=template.format_map(named))
+        return call
 
 
 def _is_of_people(name: str) -> bool:
@@ -169,10 +175,10 @@ def _is_of_people(name: str) -> bool:
 
 def _problem(problem: Problem) -> Problem:
     """Hide quoted texts and ids in the message and hint of a problem about people."""
-    about = _is_of_people((problem.address or "").partition("/")[0])
-    if not about and not problem.code.startswith(_ABOUT_PEOPLE):
-        return problem
-    return replace(problem, message=_unquoted(problem.message), hint=problem.hint and _unquoted(problem.hint))
+    kind = (problem.address or "").partition("/")[0]
+    if _is_of_people(kind) or problem.code.startswith(("person/", "people/", "user/")):
+        return replace(problem, message=_unquoted(problem.message), hint=problem.hint and _unquoted(problem.hint))
+    return problem
 
 
 def _unquoted(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from lmsconf.model.guards import Policy
     from lmsconf.model.plan import Plan
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.project.settings import Settings
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -135,16 +134,13 @@ def plan(
     from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.files import write_atomically
+    from lmsconf.workspace.project_manifests import load_base
     from lmsconf.workspace.reader import add_snapshot_notices
 
-    trusted = trusted_parts(trust_project, base)
-    if snapshot_file is not None:
-        # Planning on a snapshot sends no request, so every part counts as trusted.
-        trusted = frozenset(PARTS)
-    _refuse_same_file([out, people, Path(output.path), snapshot_file])
-    for option, file in (("--out", out), ("--people", people)):
-        if file is not None:
-            refuse_unwritable(file, f"{option} {file}")
+    named = trusted_parts(trust_project, base)
+    # Planning on a snapshot sends no request, so every part counts as trusted.
+    trusted = named if snapshot_file is None else frozenset(PARTS)
+    _refuse_files({"--out": out, "--people": people}, [Path(output.path), snapshot_file])
     _refuse_options(
         undone,
         out,
@@ -168,11 +164,14 @@ def plan(
             made = _undone(workspace, policy, undone, events)
         else:
             manifests = load_valid_manifests(settings, events)
-            against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
+            against = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
             made = (_rehearsed if rehearses else _planned)(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    made = replace(made, command=_command(settings, made, out, additive=additive))
+    # A plan that undoes a run is applied from its file.
+    file = None if made.undo_of is None else out or Path("undo.json")
+    chosen = made.selection
+    made = replace(made, command=apply_command_line(settings, chosen.only, chosen.excluded, additive, file))
     events.record(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
@@ -180,20 +179,6 @@ def plan(
         _write_people(people, made)
     output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
-
-
-def _loaded_base(
-    name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
-) -> BaseManifests:
-    from lmsconf.workspace.project_manifests import load_base
-
-    return load_base(name, settings, policy, context.environ, trusted=trusted)
-
-
-def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool) -> str:
-    """Return the command line that applies a plan; one that undoes a run is applied from its file."""
-    file = None if plan.undo_of is None else out or Path("undo.json")
-    return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
 def _refuse_options(
@@ -261,12 +246,19 @@ def _planned(
         return workspace.plan(manifests, policy, tell)
 
 
-def _refuse_same_file(files: Sequence[Path | None]) -> None:
-    """Raise UsageError if a result would be written over another one, or over a file that is read."""
-    named = [file.resolve() for file in files if file is not None and (file.is_file() or not file.exists())]
+def _refuse_files(results: Mapping[str, Path | None], others: Sequence[Path | None]) -> None:
+    """Raise UsageError if a result would be written over another one, or over a file that is read.
+
+    results: option → its file, which must be writable. Raises LmsconfError if it is not.
+    """
+    files = [file for file in (*results.values(), *others) if file is not None]
+    named = [file.resolve() for file in files if file.is_file() or not file.exists()]
     refuse_if(
         *((named.count(file) > 1, f"two options name the file {file.name}", "Name another file.") for file in named)
     )
+    for option, file in results.items():
+        if file is not None:
+            refuse_unwritable(file, f"{option} {file}")
 
 
 def _write_people(file: Path, plan: Plan) -> None:
@@ -277,12 +269,12 @@ def _write_people(file: Path, plan: Plan) -> None:
     from lmsconf.render.people_reports import people_csv
     from lmsconf.support.files import write_atomically
 
-    write = people_json if file.suffix.lower() == ".json" else people_csv
-    write_atomically(file, write(plan.effects))
+    is_json = file.suffix.lower() == ".json"
+    write_atomically(file, people_json(plan.effects) if is_json else people_csv(plan.effects))
     if unknown := plan.effects.unknown:
         contents = len({id for one in unknown for _, id in one.contents})
         what = count_noun(contents, "content") if contents else "access"
-        where = "under `unknown`" if file.suffix.lower() == ".json" else "in rows with the change `unknown`"
+        where = "under `unknown`" if is_json else "in rows with the change `unknown`"
         warning = Problem(
             code="people/not-known",
             message=f"--people {file}: who gains or loses {what} is not known",
@@ -309,10 +301,8 @@ def _rehearsed(
         # A twin answers at once: in a log, its progress would only be lines.
         return show_progress("Rehearsing on a twin in memory") if sys.stderr.isatty() else unreported(label)
 
-    live = snapshot
-    if live is None:
-        with show_reading_progress("Reading", events) as tell:
-            live = workspace.snapshot(tell, manifests)
+    with nullcontext() if snapshot is not None else show_reading_progress("Reading", events) as tell:
+        live = snapshot or workspace.snapshot(tell, manifests)
     return rehearsed_plan(
         workspace,
         manifests,

@@ -76,13 +76,10 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
 
 def load_document(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
-    document_format = str(parse_document(text)["format"])
-    if document_format not in _DOCUMENTS:
-        known = " or ".join(_DOCUMENTS)
-        raise LmsconfError(
-            f"the file has the format {document_format!r}, which cannot be shown", hint=f"Give one in {known}."
-        )
-    loads, views = _DOCUMENTS[document_format]
+    name = str(parse_document(text)["format"])
+    unknown = f"the file has the format {name!r}, which cannot be shown"
+    refuse_if((name not in _DOCUMENTS, unknown, f"Give one in {' or '.join(_DOCUMENTS)}."), error=LmsconfError)
+    loads, views = _DOCUMENTS[name]
     return loads(text), views
 
 
@@ -107,12 +104,12 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     """
     from lmsconf.documents.journal.journal_reader import find_run, read_runs
 
-    root, chosen = context.project, context.workspace
     if run is not None:
-        output.show(RUN_VIEWS, find_run(root, run))
+        output.show(RUN_VIEWS, find_run(context.project, run))
     else:
-        listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-        output.show(RUNS_VIEWS, listed)
+        recorded = read_runs(context.project)
+        here = [one for one in recorded if context.workspace in (None, one.opening and one.opening.workspace)]
+        output.show(RUNS_VIEWS, here)
 
 
 @click.command(cls=Command)
@@ -131,11 +128,10 @@ def history(context: CommandContext, *, address: str, output: Output) -> None:
     from lmsconf.audit.history import HISTORY_VIEWS, find_history
     from lmsconf.documents.journal.journal_reader import read_runs
 
-    chosen = context.workspace
     runs = (
         run
         for run in read_runs(context.project)
-        if chosen is None or run.opening is None or run.opening.workspace == chosen
+        if run.opening is None or context.workspace in (None, run.opening.workspace)
     )
     output.show(HISTORY_VIEWS, find_history(runs, address))
 
@@ -183,6 +179,8 @@ def evidence(
     project after each apply, such as in the log of a CI job: `verify --head DIGEST` then finds a folder without that
     run.
     """
+    from lmsconf.documents.journal.journal_reader import chain_heads
+
     given = since or out or people or sign_key
     verifies = words[:1] == ("verify",)
     refuse_if(
@@ -195,9 +193,12 @@ def evidence(
         (heads and not verifies, "--head is for verify", "Write: lmsconf evidence verify DIR --head …"),
     )
     if verifies:
-        _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+        _verify(Path(words[1]), key, tuple(map(_parsed_head, heads)))
     elif words == ("head",) and not given:
-        _head(context)
+        ends = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
+        hint = "Run this where lmsconf apply has run, after it."
+        refuse_if((not ends, "no run is recorded here", hint), error=LmsconfError)
+        write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in ends), sys.stdout)
     else:
         _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
 
@@ -241,25 +242,21 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
         raise UsageError(f"--since {since}: that is not a date", hint="Write --since 2026-01-31.") from error
     kept = []
     for run in read_runs(context.project):
-        if run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}":
-            raise LmsconfError(
+        refuse_if(
+            (
+                run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}",
                 f"the journal of the run {run.name} cannot be read",
-                hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
-            )
+                f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
+            ),
+            error=LmsconfError,
+        )
         if run.opening and run.opening.started >= begin and context.workspace in (None, run.opening.workspace):
             kept.append(run)
-    if not kept:
-        raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
+    refuse_if(
+        (not kept, f"no run since {since} is recorded here", "List what is kept with: lmsconf runs"),
+        error=LmsconfError,
+    )
     return kept
-
-
-def _head(context: CommandContext) -> None:
-    from lmsconf.documents.journal.journal_reader import chain_heads
-
-    heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
-    nothing = (not heads, "no run is recorded here", "Run this where lmsconf apply has run, after it.")
-    refuse_if(nothing, error=LmsconfError)
-    write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
 
 
 def _parsed_head(text: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
@@ -102,7 +102,16 @@ def serve(
         service = Sandbox(place.db, spec=place.spec, token=token, faults=script, on_log=write)
         fill_if_empty(service, place.seed)
         server = serving.serve(service, port, latency=latency)
-        write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
+        where = "in memory, lost when it stops" if place.db == IN_MEMORY else place.db
+        # One thing per line, so that scripts can parse them.
+        welcome = (
+            f"A sandbox workspace listens on {server.url}\n"
+            f"  data   {where}\n"
+            f"  token  {token}\n"
+            f"  try    LMSCONF_URL={server.url} LMSCONF_TOKEN={token} lmsconf plan\n"
+            "Stop it with Ctrl-C.\n"
+        )
+        write_redacted(welcome, sys.stdout, whole=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -134,6 +143,7 @@ def seed_command(
     """
     from lmsconf.sandbox.seed import dump_seed
     from lmsconf.sandbox.synthetic_seed import generate_seed
+    from lmsconf.support.files import write_atomically
     from lmsconf.workspace.fill_sandbox import load_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
@@ -144,17 +154,19 @@ def seed_command(
             "Pass --seed or numbers, and --db or --out.",
         )
     )
-    if out is not None:
-        _write(out, dump_seed(generate_seed(seed=number, **wanted)))
-        return
-    place = sandbox_location(context, db, seed)
-    refuse_memory(place)
-    if wanted or place.seed is None:
-        plant(place, generate_seed(seed=number, **wanted), "the generated data")
-        write_stderr(f"{place.db} is filled with generated data.")
+    if out == "-":
+        write_redacted(dump_seed(generate_seed(seed=number, **wanted)), sys.stdout, exact=True)
+    elif out is not None:
+        write_atomically(Path(out), dump_seed(generate_seed(seed=number, **wanted)))
+        write_stderr(f"{out} is written.")
     else:
-        plant(place, load_seed(place.seed), str(place.seed))
-        write_stderr(f"{place.db} is filled from {place.seed}.")
+        place = _database_file(context, db, seed)
+        if wanted or place.seed is None:
+            plant(place, generate_seed(seed=number, **wanted), "the generated data")
+            write_stderr(f"{place.db} is filled with generated data.")
+        else:
+            plant(place, load_seed(place.seed), str(place.seed))
+            write_stderr(f"{place.db} is filled from {place.seed}.")
 
 
 @sandbox.command()
@@ -178,9 +190,8 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     """
     from lmsconf.workspace.fill_sandbox import load_seed
 
-    place = sandbox_location(context, db, seed)
+    place = _database_file(context, db, seed)
     place = place if source is None else replace(place, seed=source)
-    refuse_memory(place)
     refuse_foreign(Path(place.db))
     if not yes:
         refuse_without_terminal("Pass --yes to reset the workspace without a question.")
@@ -195,28 +206,6 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     finally:
         remove_database(fresh.db)
     write_stderr(f"{place.db} was reset{f' from {place.seed}' if place.seed else ', and is empty'}.")
-
-
-def _welcome(url: str, db: str, token: str) -> str:
-    """Return the server's URL, database and token, one per line, so that scripts can parse them."""
-    where = "in memory, lost when it stops" if db == IN_MEMORY else db
-    return (
-        f"A sandbox workspace listens on {url}\n"
-        f"  data   {where}\n"
-        f"  token  {token}\n"
-        f"  try    LMSCONF_URL={url} LMSCONF_TOKEN={token} lmsconf plan\n"
-        "Stop it with Ctrl-C.\n"
-    )
-
-
-def _write(out: str, text: str) -> None:
-    if out == "-":
-        write_redacted(text, sys.stdout, exact=True)
-        return
-    from lmsconf.support.files import write_atomically
-
-    write_atomically(Path(out), text)
-    write_stderr(f"{out} is written.")
 
 
 @contextmanager
@@ -235,9 +224,6 @@ def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] 
 
     with file:
         yield write
-
-
-_SQLITE: Final = b"SQLite format 3\x00"
 
 
 class SandboxLocation(Struct, frozen=True):
@@ -266,9 +252,15 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
             "Name a file with --db FILE",
         )
     )
-    return SandboxLocation(
-        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
-    )
+    spec = ApiSpec(settings.dialect, settings.dialect_at)
+    return SandboxLocation(str(chosen.database or IN_MEMORY), chosen.seed, spec)
+
+
+def _database_file(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:
+    """Return the same, of a workspace that is kept. Raises UsageError for one in memory."""
+    place = sandbox_location(context, db, seed)
+    refuse_if((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
+    return place
 
 
 def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, source: str) -> None:
@@ -276,26 +268,27 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
     from lmsconf.workspace.fill_sandbox import fill_workspace
 
     with closing(Store(place.db)) as store, store.write_transaction() as repository:
-        if not repository.is_empty():
-            raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
+        refuse_if(
+            (not repository.is_empty(), f"{place.db} is not empty", "Reset it with: lmsconf sandbox reset"),
+            error=LmsconfError,
+        )
         fill_workspace(repository, values, source=source, spec=place.spec)
-
-
-def refuse_memory(place: SandboxLocation) -> None:
-    refuse_if((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
 
 
 def refuse_foreign(path: Path) -> None:
     """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
-    if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
-        raise LmsconfError(
-            f"{path} is not a sandbox workspace, and was not changed", hint="Name another file with --db"
-        )
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE))
+    begin = b""
+    if path.exists() and not path.is_dir():
+        with path.open("rb") as file:
+            begin = file.read(16)
+    refuse_if(
+        (
+            path.is_dir() or begin not in (b"", b"SQLite format 3\x00"),
+            f"{path} is not a sandbox workspace, and was not changed",
+            "Name another file with --db",
+        ),
+        error=LmsconfError,
+    )
 
 
 def remove_database(db: str) -> None:

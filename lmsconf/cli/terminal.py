@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from math import inf
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 5.0
 """How long a pager may take to end after SIGTERM, before it is killed."""
-_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""As git has them: less ends where all fits on one screen, shows colours, and leaves the text on the terminal."""
 
 
 def pager_command(environ: Mapping[str, str]) -> str | None:
@@ -43,8 +42,9 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
 
     A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
     """
+    # As git: less ends where all fits on one screen, shows colours, and leaves the text on the terminal.
     # The pager needs nothing of lmsconf's variables, which hold tokens, as those that LMSCONF_TOKEN_ENVS lists.
-    variables = _DEFAULTS | {
+    variables = {"LESS": "FRX", "LV": "-c"} | {
         name: value
         for name, value in environ.items()
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
@@ -96,18 +96,9 @@ def _terminate(running: subprocess.Popen[bytes]) -> None:
         running.wait()
 
 
-_MANY = 50
-"""The total below which `progress_lines` writes no count."""
-
-
 LIMIT_EVERY: Final = 60.0
 """Seconds between two lines, or events, about the same limit; a pause up to this long is not reported."""
-_FIRST: Final = 15.0
-"""Seconds under a limit before the first line: sooner, an estimate would say little."""
-_TELLING: Final = 10
-"""Requests needed for an estimate."""
-_SETTLED: Final = 3.0
-"""Seconds under a limit before requests count: responses to those sent before it still come in."""
+
 SAME_PAUSE: Final = 2.0
 """Seconds by which the end of one pause may differ from call to call."""
 
@@ -116,7 +107,7 @@ class LimitWording:
     """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
 
     def __init__(self) -> None:
-        self._told_at: float | None = None
+        self._told_at = -inf
         self._begun: tuple[float, int] | None = None
         self._seen_at = 0.0
         self._resumes_at = 0.0
@@ -140,25 +131,24 @@ class LimitWording:
         if resumes_at > self._resumes_at + SAME_PAUSE:
             self._resumes_at, self._begun = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
-        if self._is_due(limit.at):
+        if limit.at - self._told_at >= LIMIT_EVERY:
             return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
         return None
 
     def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
         if self._begun is None:
             self._seen_at = limit.at
-        if self._begun is None or limit.at < self._seen_at + _SETTLED:
+        # For three seconds, responses to requests that were sent before the limit still come in.
+        if self._begun is None or limit.at < self._seen_at + 3.0:
             self._begun = (limit.at, progress.done)
         begun, done_before = self._begun
         seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
-        if limit.rate is None or seconds < _FIRST or done < _TELLING or not left or not self._is_due(limit.at):
+        tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
+        if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
             return None
         rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
         least, more = ("", "") if progress.is_final else ("at least ", " or more")
         return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
-
-    def _is_due(self, now: float) -> bool:
-        return self._told_at is None or now - self._told_at >= LIMIT_EVERY
 
 
 _bars: list[Progress] = []
@@ -184,21 +174,21 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
                 yield above
             yield from super().get_renderables()
 
-    columns = (
+    with BarBelowText(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
         TimeElapsedColumn(),
-    )
-    with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
+        console=Console(file=stream),
+        transient=True,
+    ) as shown:
         task = shown.add_task(name, total=None, count="")
         _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            if line := limits.due_line(progress):
-                above.plain = f"{name}: {line}"
-            elif progress.limit is None:
-                above.plain = ""
+            line = limits.due_line(progress)
+            if line or progress.limit is None:
+                above.plain = f"{name}: {line}" if line else ""
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
         try:
@@ -210,11 +200,10 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
     """Remove the bar inside the block, so that a question is not drawn over."""
-    bars = list(_bars)
-    for bar in bars:
+    for bar in _bars:
         bar.stop()
     yield
-    for bar in bars:
+    for bar in _bars:
         bar.start()
 
 
@@ -231,7 +220,7 @@ def progress_lines(stream: TextIO, label: str) -> Iterator[Report]:
         nonlocal last
         with lock:
             step = (progress.is_final, progress.done * 10 // max(progress.total, 1))
-            if progress.total >= _MANY and (last is None or last[0] != step[0] or last[1] < step[1]):
+            if progress.total >= 50 and (last is None or last[0] != step[0] or last[1] < step[1]):
                 last = step
                 stream.write(f"{name}: {count_text(progress)}\n")
             if line := limits.due_line(progress):

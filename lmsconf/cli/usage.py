@@ -55,13 +55,8 @@ _REST: Final = "Options"
 _GLOBAL: Final = "Global options"
 _HYPHEN: Final = "\u2011"
 """The hyphen at which no line is broken, until it is written as the usual one."""
-_WIDEST: Final = 80
-_NARROW: Final = 60
-"""The width below which an option's text is on the line below its name."""
 
-Example = tuple[str, str]
-
-EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
+EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "lmsconf": (
         ("Create a project with an embedded workspace to try", "lmsconf init --url sandbox"),
         ("Show what apply would change on one of the workspaces", "lmsconf plan --workspace production"),
@@ -216,7 +211,7 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
 class _HelpFormatter(click.HelpFormatter):
     """click's formatter, which breaks no line within `--auto-approve`, and fits narrow terminals.
 
-    On a narrow one, an option's text is on the line below its name.
+    On one of less than 60 columns, an option's text is on the line below its name.
     """
 
     def write(self, string: str) -> None:
@@ -226,14 +221,14 @@ class _HelpFormatter(click.HelpFormatter):
         super().write_text(text.replace("-", _HYPHEN))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        if self.width >= _NARROW:
+        if self.width >= 60:
             super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
-            return
-        for term, text in rows:
-            for piece in _pieces(term, self.width - self.current_indent):
-                self.write(f"{'':>{self.current_indent}}{piece}\n")
-            with self.indentation(), self.indentation():
-                self.write_text(text)
+        else:
+            for term, text in rows:
+                for piece in _pieces(term, self.width - self.current_indent):
+                    self.write(f"{'':>{self.current_indent}}{piece}\n")
+                with self.indentation(), self.indentation():
+                    self.write_text(text)
 
 
 def _pieces(term: str, width: int) -> Iterable[str]:
@@ -249,20 +244,17 @@ def _pieces(term: str, width: int) -> Iterable[str]:
 
 def help_formatter() -> click.HelpFormatter:
     """Return a formatter as wide as the terminal, at most 80 columns."""
-    columns = min(terminal_size(sys.stdout).columns, _WIDEST)
-    return _HelpFormatter(width=max(columns, 20) - 1)
+    return _HelpFormatter(width=max(min(terminal_size(sys.stdout).columns, 80), 20) - 1)
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """Write the two examples of a command; none for a command that is not lmsconf's."""
-    examples = EXAMPLES.get(ctx.command_path, ())
-    if not examples:
-        return
-    with formatter.section("Examples"):
-        for comment, line in examples:
-            for line_of in click.wrap_text(comment, formatter.width - formatter.current_indent - 2).splitlines():
-                formatter.write(f"{'':>{formatter.current_indent}}# {line_of}\n")
-            formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+    if examples := EXAMPLES.get(ctx.command_path):
+        with formatter.section("Examples"):
+            indent = " " * formatter.current_indent
+            for comment, line in examples:
+                wrapped = click.wrap_text(comment, formatter.width - 2, f"{indent}# ", f"{indent}# ")
+                formatter.write(f"{wrapped}\n{indent}{line}\n")
 
 
 def write_options(
@@ -276,22 +268,15 @@ def write_options(
     for parameter in parameters:
         record = parameter.get_help_record(ctx)
         if record is not None and isinstance(parameter, click.Option):
-            group = _GLOBAL if parameter in global_options else _group_of(parameter)
-            records[group].append(record)
+            is_global = parameter in global_options or "--help" in parameter.opts
+            named = (name for name, options in OPTION_GROUPS.items() if set(options) & set(parameter.opts))
+            records[_GLOBAL if is_global else next(named, _REST)].append(record)
     for name, rows in records.items():
         if rows:
             with formatter.section(name):
                 formatter.write_dl(rows)
 
 
-def _group_of(option: click.Option) -> str:
-    if "--help" in option.opts:
-        return _GLOBAL
-    return next((name for name, options in OPTION_GROUPS.items() if set(options) & set(option.opts)), _REST)
-
-
-_MANIFEST_ENDINGS: Final = (".yaml", ".yml", ".json", ".tf")
-_EXTRA: Final = re.compile(r"Got unexpected extra arguments? \((\S+)")
 _ABSENT: Final = "To delete resources, list them under `absent`, then run lmsconf plan and lmsconf apply."
 _LIVE: Final = (
     "There is no state file. lmsconf snapshot FILE saves the live state, lmsconf export writes it as manifests."
@@ -359,10 +344,8 @@ OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
 def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) -> NoReturn:
     """Fail with the nearest command, or with all of them. `usage_advice` has the hint for those of other tools."""
     near = get_close_matches(name, known, 1)
-    if ctx.parent is None and name in COMMANDS_ELSEWHERE:
-        ctx.fail(f"no such command {name!r}")
-    others = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
-    ctx.fail(f"no such command {name!r}. {others}")
+    others = f". Did you mean {near[0]!r}?" if near else f". There are {', '.join(known)}."
+    ctx.fail(f"no such command {name!r}{'' if ctx.parent is None and name in COMMANDS_ELSEWHERE else others}")
 
 
 def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
@@ -370,7 +353,7 @@ def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str
     message, see, hint = _message(error), f"See: {command} --help", None
     if isinstance(error, click.NoSuchOption):
         message, hint = _unknown_option(error, arguments)
-    elif extra := _EXTRA.match(message):
+    elif extra := re.match(r"Got unexpected extra arguments? \((\S+)", message):
         hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
     elif unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
         hint = COMMANDS_ELSEWHERE.get(unknown[1])
@@ -379,11 +362,10 @@ def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str
 
 def _message(error: click.UsageError) -> str:
     """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
-    missing = error.param if isinstance(error, click.MissingParameter) else None
-    if missing is None or not isinstance(missing.type, click.Choice):
-        return error.format_message()
-    *names, last = missing.type.choices
-    return f"no {missing.name} is given. Choose {', '.join(names)} or {last}"
+    match error:
+        case click.MissingParameter(param=click.Parameter(name=name, type=click.Choice(choices=[*others, last]))):
+            return f"no {name} is given. Choose {', '.join(others)} or {last}"
+    return error.format_message()
 
 
 def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:
@@ -402,12 +384,11 @@ def _extra_argument(word: str, ctx: click.Context | None) -> str | None:
     if ctx is None:
         return None
     options = {option for param in ctx.command.get_params(ctx) for option in param.opts}
-    if word.endswith(_MANIFEST_ENDINGS) or word.startswith("."):
+    if word.endswith((".yaml", ".yml", ".json", ".tf")) or word.startswith("."):
         return f"{_ALL_MANIFESTS}{' Select resources with --only ADDRESS.' if '--only' in options else ''}"
     if "/" in word and "--only" in options:
         return "Select resources with --only, and put an address with blanks in quotes."
     if re.fullmatch(r"[\w-]+", word):
-        if "--select" in options:
-            return f"If {word} is a workspace, write --select workspace={word}."
-        return f"If {word} is a workspace, write --workspace {word}."
+        flag = f"--select workspace={word}" if "--select" in options else f"--workspace {word}"
+        return f"If {word} is a workspace, write {flag}."
     return None

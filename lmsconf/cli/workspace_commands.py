@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,21 +118,19 @@ def unlock(context: CommandContext, *, id: str | None) -> None:
     with Connection(load_context_settings(context), on_call=on_request()) as connection:
         manager = LockManager(connection)
         locks = manager.list_locks()
-        if not locks and id is None:
-            ended = f"Workspace {escape_terminal(connection.name)} is not locked.\n"
-        else:
+        ended = f"Workspace {connection.name} is not locked."
+        if locks or id is not None:
             chosen = _named(locks, id) if id is not None else _confirmed(locks)
             manager.delete(chosen)
-            ended = f"Unlocked: {escape_terminal(chosen.description)}.\n"
-    write_redacted(ended, sys.stdout)
+            ended = f"Unlocked: {chosen.description}."
+    write_redacted(f"{escape_terminal(ended)}\n", sys.stdout)
 
 
 def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
-    for lock in locks:
-        if lock.id == id:
-            return lock
+    known = {lock.id: lock for lock in locks}
     live = ", ".join(lock.description for lock in locks) or "none"
-    raise LmsconfError(f"there is no lock with the id {id}", hint=f"Existing locks: {live}.")
+    refuse_if((id not in known, f"there is no lock with the id {id}", f"Existing locks: {live}."), error=LmsconfError)
+    return known[id]
 
 
 def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
@@ -141,8 +140,7 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     """
     from lmsconf.render.escape import escape_terminal
 
-    listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
-    write_redacted(listed, sys.stderr)
+    write_redacted("".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks), sys.stderr)
     hint = f"Pass --id {locks[0].id}."
     refuse_if((len(locks) > 1, "it is not clear which lock to remove", hint))
     refuse_without_terminal(hint)
@@ -268,7 +266,8 @@ def doctor(
     if probe and not yes:
         refuse_without_terminal("Pass --yes to let the probe change the workspace.")
     settings = load_context_settings(context)
-    watch = ClockSkewCheck(_now)
+    now = partial(datetime.now, UTC)
+    watch = ClockSkewCheck(now)
     logged = on_request()
 
     def on_call(exchange: Exchange) -> None:
@@ -278,7 +277,7 @@ def doctor(
 
     with Connection(settings, on_call=on_call, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
-            diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
+            diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, now())
         if probe and diagnosis.failure is None:
             account = settings.policy.create_people
             write_template("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
@@ -289,10 +288,6 @@ def doctor(
     return diagnosis.exit_code
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _probed(settings: Settings, connection: Connection, users: Sequence[str], content: str | None) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
     from lmsconf.doctor.person_backup import KeptPeople
@@ -301,13 +296,12 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
 
     kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
-        client = TrialClient(pool, settings.dialect)
         return ProbeRun(
-            client,
+            TrialClient(pool, settings.dialect),
             users=users,
             content=content,
             accounts=settings.policy.create_people,
-            now=_now(),
+            now=datetime.now(UTC),
             zone=settings.policy.timezone_name,
             settle=settings.policy.settle,
             kept=kept,

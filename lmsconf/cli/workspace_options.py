@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given
-from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, write_stderr
+from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, with_options, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code, refuse_if
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 
-
-_KEY_BYTES: Final = 32
-_MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
 
 _OPTIONS = (
     click.option(
@@ -106,7 +103,7 @@ NO_EVENTS = CommandEvents()
 
 def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
     """Add the options that select what is planned: --only, --except, --additive."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
+    return with_options(command, _OPTIONS)
 
 
 def load_context_settings(context: CommandContext) -> Settings:
@@ -178,17 +175,17 @@ def plan_signing_key(context: CommandContext) -> bytes | None:
     if text is None:
         return None
     key = text.encode("utf-8", "surrogateescape")
+    make = "Create a key with: openssl rand -hex 32"
     refuse_if(
         (
             not text.strip(),
             "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor verified",
-            f"Set it to the key, or unset it to use plan files without signatures. {_MAKE_KEY}",
+            f"Set it to the key, or unset it to use plan files without signatures. {make}",
         ),
         (
-            len(key) < _KEY_BYTES,
-            f"LMSCONF_PLAN_KEY has {len(key)} bytes, but a key needs at least {_KEY_BYTES}, so that it cannot be "
-            "guessed",
-            _MAKE_KEY,
+            len(key) < 32,
+            f"LMSCONF_PLAN_KEY has {len(key)} bytes, but a key needs at least 32, so that it cannot be guessed",
+            make,
         ),
     )
     return key
@@ -206,14 +203,11 @@ def open_workspace(
         yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism, on_read=events.record)
 
 
-_SHOWN = {"Reading": "Reading the workspace", "Checking": "Checking that the plan is current"}
-"""Phase → what a person reads while it runs."""
-
-
 @contextmanager
 def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iterator[Report]:
     """Show the progress of a phase: requests done, the total, and what limits their rate."""
-    with show_progress(_SHOWN.get(label, label)) as tell, events.phase(label) as record:
+    told = {"Reading": "Reading the workspace", "Checking": "Checking that the plan is current"}.get(label, label)
+    with show_progress(told) as tell, events.phase(label) as record:
 
         def report(progress: RunProgress) -> None:
             tell(progress)
@@ -318,8 +312,9 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
 
 def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
     """Return the exit code of a command that ends with an exception, and the problems to show."""
-    if isinstance(error, LmsconfError):
-        return error.exit, error.problems
-    if isinstance(error, KeyboardInterrupt):
-        return interrupt_exit_code(error), (INTERRUPTED,)
+    match error:
+        case LmsconfError():
+            return error.exit, error.problems
+        case KeyboardInterrupt():
+            return interrupt_exit_code(error), (INTERRUPTED,)
     return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 Views: TypeAlias = Mapping[str, Callable[..., str]]
 """Format → the function that renders a value in it."""
@@ -25,11 +25,9 @@ def _views(what: str, **printers: str) -> Views:
 def _rendered(printer: str, name: str, value: object, **options: object) -> str:
     """Render a value; the module is imported only now: a command prints one format, and there are many."""
     if printer.endswith(".j2"):
-        view: Callable[..., str] = import_module("lmsconf.render.jinja").template_view
-        return view(printer, report=value, **options)
-    folder = "documents" if printer == "reports" else "render"
-    view = getattr(import_module(f"lmsconf.{folder}.{printer}"), name)
-    return view(value, **options)
+        return cast("str", import_module("lmsconf.render.jinja").template_view(printer, report=value, **options))
+    module = import_module(f"lmsconf.{'documents' if printer == 'reports' else 'render'}.{printer}")
+    return cast("str", getattr(module, name)(value, **options))
 
 
 PLAN_VIEWS = _views("plan", text="text", json="reports", markdown="markdown", html="html")

@@ -19,84 +19,45 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
-from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.jinja import template_text
-from lmsconf.render.plan_wording import format_problem, problem_message
+from lmsconf.render.plan_wording import problem_message
 from lmsconf.render.resource_wording import sort_by_severity
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-class Case(Struct, frozen=True):
-    """A case. outcome: failure, error or skipped; None: it passed.
-
-    type, message: the attributes of the outcome; lines: its text.
-    """
-
-    name: str
-    outcome: str | None = None
-    message: str = ""
-    lines: Sequence[str] = ()
-    type: str | None = None
-
-
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
-    cases = list(_failures(drift))
-    failing = {address for address, _ in cases}
-    as_declared = (one for one in drift.managed if one not in failing)
-    cases += [(address, Case(resource_title(address))) for address in as_declared]
-    suites = grouped(sorted(cases, key=lambda one: one[0]), lambda one: one[0].kind)
-    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
-
-
-def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
-    """Yield a case for each finding, each difference that does not count, and each error."""
-    for finding in drift.findings:
-        details = (finding.source, *drift_report.finding_details(finding))
-        message = drift_report.finding_headline(finding)
-        yield _case(finding.address, "failure", message, *details, type=finding.state.value)
-    for finding in drift.not_applied:
-        message = f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}"
-        yield _case(finding.address, "skipped", message)
-    for ignored in drift.ignored:
-        yield _case(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(address): address for address in drift.managed}
-    for problem in drift.problems:
-        if problem.is_error:
-            at = declared.get(problem.address or "", Address(REST, ""))
-            name, details = problem.code if at.kind == REST else "", (problem.source, problem.hint)
-            yield _case(at, "error", format_problem(problem), *details, name=name, type=problem.code)
-
-
-def _case(
-    address: Address, outcome: str, message: str, *details: object, name: str = "", type: str | None = None
-) -> tuple[Address, Case]:
-    # Keep the line breaks of a hint; those inside names are escaped already.
-    lines = [line for paragraph in details if paragraph for line in str(paragraph).split("\n")]
-    return address, Case(name or resource_title(address), outcome, message, lines, type)
+    errors = (problem for problem in drift.problems if problem.is_error)
+    cases: list[tuple[Address, str, object]] = [
+        *((one.address, "finding", one) for one in drift.findings),
+        *((one.address, "not applied", one) for one in drift.not_applied),
+        *((one.finding.address, "ignored", one) for one in drift.ignored),
+        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in errors),
+    ]
+    failing = {address for address, _, _ in cases}
+    cases += [(address, "as declared", address) for address in drift.managed if address not in failing]
+    suites = grouped(sorted(cases, key=lambda case: case[0]), lambda case: case[0].kind)
+    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
 
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
-_COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
@@ -116,7 +77,8 @@ def _annotation(problem: Problem, prefix: str) -> str:
     properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
     message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
     lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
-    return f"::{_COMMANDS[problem.severity]} {properties}::{'%0A'.join(lines)}"
+    command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
+    return f"::{command} {properties}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: str, text: str) -> str:
@@ -124,11 +86,9 @@ def _escaped(active: str, text: str) -> str:
     return re.sub(active, lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))
 
 
-_SEVERITIES: Final = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
-
-
 def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
+    severities = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
     seen: Counter[str] = Counter()
     findings: list[Json] = []
     for problem in problems_of(shown):
@@ -140,7 +100,7 @@ def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> s
                 "description": _problem_text(problem),
                 "check_name": problem.code,
                 "fingerprint": sha256([content, seen[content]]),
-                "severity": _SEVERITIES[problem.severity],
+                "severity": severities[problem.severity],
                 "location": {"path": escape_terminal(prefix + place.file), "lines": {"begin": place.line or 1}},
             }
         )
@@ -153,8 +113,9 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
     codes = sorted({problem.code for problem in problems} | RULES.keys())
-    known = {"analysis": analysis, "workspace": workspace, "codes": codes, "lints": RULES}
-    return _sarif(prefix, problems=problems, drift=None, **known)
+    return _sarif(
+        prefix, problems=problems, codes=codes, lints=RULES, analysis=analysis, workspace=workspace, drift=None
+    )
 
 
 def drift_sarif(drift: DriftReport, prefix: str = "") -> str:

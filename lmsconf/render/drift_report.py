@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -21,8 +22,8 @@ from lmsconf.render.resource_wording import (
     KeyChange,
     count_kind,
     count_kinds,
-    format_item,
-    format_value,
+    counted_items,
+    key_change,
     numbered_groups,
 )
 
@@ -82,9 +83,9 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
         yield finding.reason
     elif finding.state is DriftState.UNDECLARED:
         yield "it is listed under `absent`"
-    # Live resources with the same content under another name: one of them may have been renamed.
-    is_clear = finding.state is DriftState.RENAMED and finding.live is not None
     for one in finding.candidates:
+        # Where several live resources have the same content, one of them may have been renamed.
+        is_clear = finding.state is DriftState.RENAMED and finding.live is not None
         way = "" if is_clear else f"; if they are the same, write {one.line} beside the name"
         yield f"{resource_title(one.address)} (id {one.id}) has {one.why}, and no manifest declares it{way}"
     if finding.cause is DriftCause.BY_HAND:
@@ -92,21 +93,15 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
     if finding.unapplied:
         yield f"not applied yet: {', '.join(finding.unapplied)}"
     if finding.edit is not None:
-        by = f" by {finding.edit.by}" if finding.edit.by else ""
-        at = f" at {finding.edit.at}" if finding.edit.at else ""
-        yield f"last changed{by}{at}"
+        by, at = finding.edit
+        yield f"last changed{f' by {by}' if by else ''}{f' at {at}' if at else ''}"
 
 
 def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
     """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
-    for field in finding.fields:
-        if field.missing or field.extra:
-            missing, extra = (tuple(map(format_item, items)) for items in (field.missing, field.extra))
-            parts = ((missing, "missing in the workspace"), (extra, "not in the manifests"))
-            counts = ", ".join(f"{len(items):,} {where}" for items, where in parts if items)
-            yield KeyChange(field.path, missing, extra, counts, is_list=True)
-        else:
-            yield KeyChange(field.path, (format_value(field.declared),), (format_value(field.live),))
+    for one in finding.fields:
+        note = counted_items((one.missing, "missing in the workspace"), (one.extra, "not in the manifests"))
+        yield key_change(one.path, (one.declared, one.live), one.missing, one.extra, note)
 
 
 def key_sentence(key: KeyChange) -> str:
@@ -128,10 +123,8 @@ def _key_line(key: KeyChange) -> str:
 
 
 def finding_details(finding: DriftFinding) -> Iterator[str]:
-    """Yield what is known about a finding, a line each: its cause, its keys, its remedies."""
-    yield from cause_sentences(finding)
-    yield from map(_key_line, finding_keys(finding))
-    yield from remedy_lines(finding)
+    """Return what is known about a finding, a line each: its cause, its keys, its remedies."""
+    return chain(cause_sentences(finding), map(_key_line, finding_keys(finding)), remedy_lines(finding))
 
 
 def remedy_lines(finding: DriftFinding) -> Iterator[str]:
@@ -188,15 +181,14 @@ def base_sentences(drift: DriftReport) -> Iterator[str]:
     if drift.base is not None:
         yield (
             f"{escape_base_name(drift.base)} is the state that was applied last: what also differs from it was "
-            "changed by hand; "
-            "what differs only from the current manifests is not applied yet, and does not count."
+            "changed by hand; what differs only from the current manifests is not applied yet, and does not count."
         )
 
 
 def unread_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
-        yield ("Only the resources of the manifests were read; --unmanaged and --coverage read the whole workspace.")
+        yield "Only the resources of the manifests were read; --unmanaged and --coverage read the whole workspace."
 
 
 def drift_summary(drift: DriftReport) -> str:

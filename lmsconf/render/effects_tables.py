@@ -30,7 +30,6 @@ _CONTENT_COLUMNS: Final = {
     "shortened": "shortened",
 }
 _GROUP_COLUMNS: Final = {"before": "before", "after": "after", "join": "join", "leave": "leave"}
-_MOST_CAUSES: Final = 20
 _STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
 
 
@@ -38,7 +37,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     """A content or a group with its numbers.
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
-    causes: the first of them; cause_count: how many there are. Each person whose answers change is one.
+    causes: each person whose answers change is one, so views show the first.
     bar: of a content, how many lose, still have and gain it; None if that is not known.
     """
 
@@ -49,7 +48,6 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     is_estimate: bool = False
     note: str | None = None
     causes: tuple[CauseCount, ...] = ()
-    cause_count: int = 0
     bar: tuple[int, int, int] | None = None
 
 
@@ -67,11 +65,8 @@ def content_table(effects: Effects) -> EffectsTable:
     counted: list[Mapping[str, int | None]] = [
         {"before": one.before, "after": one.after, "keep": one.keep, **asdict(one.counts)} for one in contents
     ]
-    columns = [
-        name
-        for name in _CONTENT_COLUMNS
-        if name in ("before", "after", "gain", "lose") or any(numbers[name] for numbers in counted)
-    ]
+    always = ("before", "after", "gain", "lose")
+    columns = [name for name in _CONTENT_COLUMNS if name in always or any(numbers[name] for numbers in counted)]
     return EffectsTable(
         headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
         rows=[
@@ -83,40 +78,34 @@ def content_table(effects: Effects) -> EffectsTable:
 
 
 def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> EffectsRow:
-    before, gain, lose, unknown = content.before, content.counts.gain, content.counts.lose or 0, None
-    if before is None and gain is None:
-        unknown = NOT_KNOWN if content.counts.lose is None else f"{NOT_KNOWN}; nobody loses it"
+    before, gain, lose = content.before, content.counts.gain, content.counts.lose
+    unknown = NOT_KNOWN if lose is None else f"{NOT_KNOWN}; nobody loses it"
     return EffectsRow(
         title=content.content,
         address=None,
         cells=tuple(map(format_count, numbers)),
-        unknown=unknown,
+        unknown=unknown if before is None and gain is None else None,
         is_estimate=content.basis is Basis.ESTIMATE,
-        note=_progress_note(content),
-        causes=content.causes[:_MOST_CAUSES],
-        cause_count=len(content.causes),
-        bar=None if before is None or gain is None else (lose, max(before - lose, 0), gain),
+        note=_progress_note(content) if lose else None,
+        causes=content.causes,
+        bar=None if before is None or gain is None else (lose or 0, max(before - (lose or 0), 0), gain),
     )
 
 
-def _progress_note(content: ContentEffects) -> str | None:
-    """Return how far those are who lose a content, and when their certificates expire; None if nobody loses it."""
-    if not content.counts.lose:
-        return None
-    progress, expiring = content.progress or {}, content.certificates_expiring
-    # The usual states in their order, then others.
-    known = [*(state for state in _STATES if state in progress), *(state for state in progress if state not in _STATES)]
-    states = (
-        [f"progress {NOT_KNOWN}"]
-        if content.progress is None
-        else [f"{number:,} {state.replace('_', ' ')}" for state in known if (number := progress[state])]
-    )
+def _progress_note(content: ContentEffects) -> str:
+    """Return how far those are who lose a content, and when their certificates expire."""
+    progress, expiring = content.progress, content.certificates_expiring
+    note = f"progress {NOT_KNOWN}"
+    if progress is not None:
+        states = dict.fromkeys((*_STATES, *progress))  # the usual ones in their order, then others
+        numbers = [(progress.get(state), state.replace("_", " ")) for state in states]
+        note = ", ".join(f"{number:,} {state}" for number, state in numbers if number)
     if expiring is None:
-        certificates = [f"expiring certificates {NOT_KNOWN}"]
-    else:
-        soon = [f"{expiring[days]:,} within {days} days" for days in sorted(expiring)]
-        certificates = [f"certificates that expire: {', '.join(soon)}"] if any(expiring.values()) else []
-    return f"Of those who lose it: {', '.join(states)}{'; ' if certificates else ''}{''.join(certificates)}."
+        note += f"; expiring certificates {NOT_KNOWN}"
+    elif any(expiring.values()):
+        soon = ", ".join(f"{number:,} within {days} days" for days, number in sorted(expiring.items()))
+        note += f"; certificates that expire: {soon}"
+    return f"Of those who lose it: {note}."
 
 
 def group_table(effects: Effects) -> EffectsTable:
@@ -140,10 +129,6 @@ def _most_changed(groups: Sequence[GroupEffects]) -> list[GroupEffects]:
     return sorted(groups, key=lambda group: (-(group.leave or 0), -(group.join or 0), group.address))
 
 
-_MATRIX_GROUPS: Final = 20
-_MATRIX_CONTENTS: Final = 40
-
-
 def audience_matrix(
     effects: Effects,
 ) -> tuple[Sequence[GroupEffects], Sequence[tuple[ContentEffects, Sequence[CauseCount | None]]], bool] | None:
@@ -162,11 +147,10 @@ def audience_matrix(
         if cause.address in changed and (cause.lose or cause.gain)
     }
     through = {address for _, address in cells}
-    groups = [group for group in _most_changed(effects.groups) if group.address in through][:_MATRIX_GROUPS]
+    groups = [group for group in _most_changed(effects.groups) if group.address in through][:20]
     if len(groups) < 2:
         return None
     columns = [group.address for group in groups]
     shown = sorted({row for row, address in cells if address in columns})
-    rows = shown[:_MATRIX_CONTENTS]
-    cells_of = [(contents[row], [cells.get((row, address)) for address in columns]) for row in rows]
-    return groups, cells_of, through == {*columns} and rows == shown
+    rows = [(contents[row], [cells.get((row, address)) for address in columns]) for row in shown[:40]]
+    return groups, rows, through == {*columns} and len(rows) == len(shown)

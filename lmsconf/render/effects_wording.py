@@ -35,7 +35,6 @@ GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
 MOST_PEOPLE: Final = 5_000
 """How many people a page shows. With more it has none: a search that finds only some would mislead."""
-_MOST_REASONS: Final = 5
 
 
 class AccessChangeWords(Struct, frozen=True):
@@ -153,14 +152,17 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     """Yield why numbers are estimates or not known, what is not counted, and what was read."""
     if effects.basis is Basis.OFF:
         return
-    heading = _REASONS_HEADINGS.get(effects.basis, "Note")
-    shown = effects.reasons[:_MOST_REASONS]
-    reasons = [(one if len(one) <= _REASON_SIZE else f"{one[:_REASON_SIZE]}…").rstrip(".") for one in shown]
-    more = len(effects.reasons) - _MOST_REASONS
-    if reasons:
-        yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
+    if effects.reasons:
+        heading = {
+            Basis.ESTIMATE: "Why these numbers are an estimate",
+            Basis.UNKNOWN: "Why numbers are not known",
+        }.get(effects.basis, "Note")
+        reasons = [(one if len(one) <= 300 else f"{one[:300]}…").rstrip(".") for one in effects.reasons[:5]]
+        if len(effects.reasons) > 5:
+            reasons.append(f"and {len(effects.reasons) - 5:,} more reasons")
+        yield f"{heading}: {'; '.join(reasons)}."
     if effects.contents or effects.people.any:
-        yield " ".join(filter(None, (NOT_COUNTED, _calibrated(effects))))
+        yield f"{NOT_COUNTED}{_calibrated(effects)}"
 
 
 def access(word: str, start: str | None, finish: str | None) -> str:
@@ -169,25 +171,20 @@ def access(word: str, start: str | None, finish: str | None) -> str:
     return ", ".join([word, *filter(None, bounds)])
 
 
-_REASONS_HEADINGS: Final = {
-    Basis.ESTIMATE: "Why these numbers are an estimate",
-    Basis.UNKNOWN: "Why numbers are not known",
-}
-_REASON_SIZE: Final = 300
-
-
 def _calibrated(effects: Effects) -> str:
+    """Return what was read to know the numbers, and how well they fit, as sentences behind another one."""
     compared = effects.calibration
-    sent = f"{count_noun(effects.requests, 'request')} {'was' if effects.requests == 1 else 'were'} sent to know this."
-    groups = count_noun(compared.groups, "smart group")
-    equal = (
-        f"Of {groups} compared, {compared.exact:,} {'has' if compared.exact == 1 else 'have'} the predicted members."
-    )
-    return " ".join(filter(None, (sent if effects.requests else "", equal if compared.groups else "")))
+    said = ""
+    if effects.requests:
+        were = "was" if effects.requests == 1 else "were"
+        said = f" {count_noun(effects.requests, 'request')} {were} sent to know this."
+    if compared.groups:
+        have = "has" if compared.exact == 1 else "have"
+        groups = count_noun(compared.groups, "smart group")
+        said += f" Of {groups} compared, {compared.exact:,} {have} the predicted members."
+    return said
 
 
-MOST_SENTENCES: Final = 5
-"""How many contents are listed in a sentence; the table lists all."""
 MOST_CAUSES: Final = 3
 """How many causes a sentence names, and a row of a table of limited size."""
 
@@ -195,20 +192,14 @@ MOST_CAUSES: Final = 3
 class ContentName(str):
     """The name of a content within a sentence."""
 
-    __slots__ = ()
-
 
 class CodeText(str):
     """An address or a source location within a sentence."""
-
-    __slots__ = ()
 
 
 Phrase: TypeAlias = "tuple[str, ...]"
 """The parts of a sentence: ContentName, CodeText and plain text."""
 CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
-EffectSentence: TypeAlias = "tuple[Phrase, Phrase]"
-"""What changes for the people of one content, and the changes behind it, with their places."""
 
 
 def cause_places(plan: Plan) -> CausePlaces:
@@ -219,20 +210,16 @@ def cause_places(plan: Plan) -> CausePlaces:
 def _place(change: Change) -> Phrase:
     """`, manifests/groups.yaml:16`, to be written behind an address."""
     place = change.source
-    if place is not None and (place.line or place.cell):
-        return ", ", CodeText(f"{place.file}, {place.cell}" if place.cell else f"{place.file}:{place.line}")
-    if place is not None:
-        # The run that is undone: the plan names it once.
+    if place is None:
+        return () if change.reason is None else (f" ({change.reason})",)
+    if not (place.line or place.cell):  # the run that is undone: the plan names it once
         return ()
-    return () if change.reason is None else (f" ({change.reason})",)
+    return ", ", CodeText(f"{place.file}, {place.cell}" if place.cell else f"{place.file}:{place.line}")
 
 
 def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
     """Sort by what changes: losses, the largest first, then what is not known, becomes mandatory, and so on."""
     return sorted(contents, key=lambda content: (*_rank(content.counts), content.content, content.id))
-
-
-_UNKNOWN_GAIN: Final = 5
 
 
 def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
@@ -242,16 +229,15 @@ def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
 
 def _rank(counts: AccessCounts) -> tuple[int, int]:
     if counts.lose is None or counts.gain is None:
-        return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
-    first, number = next(iter(_changes(counts)), (None, 0))
-    return (len(CHANGE_WORDS) if first is None else CHANGE_WORDS.index(first)) * 2, -number
+        return (1 if counts.lose is None else 5), 0
+    ranks = ((2 * CHANGE_WORDS.index(change), -number) for change, number in _changes(counts))
+    return next(ranks, (2 * len(CHANGE_WORDS), 0))
 
 
-def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
-    """Return a sentence for each of the first contents whose access changes, losses first."""
+def first_sentences(plan: Plan, places: CausePlaces) -> list[tuple[Phrase, Phrase]]:
+    """Return what changes for people of each of the first contents, losses first, and what causes it."""
     groups = frozenset(group.address for group in plan.effects.groups)
-    contents = sort_contents(plan.effects.contents)[:MOST_SENTENCES]
-    return [(_effect(one, groups), _causes(one, places)) for one in contents]
+    return [(_effect(one, groups), _causes(one, places)) for one in sort_contents(plan.effects.contents)[:5]]
 
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
@@ -265,15 +251,14 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
         numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:
         return (name, " changes for nobody.")
-    first, number = numbers[0]
+    (first, number), *others = numbers
     words = count_words(number, _in_group(content, groups) if first.name == "lose" else "")
-    lead = [part.format(**words) for part in first.lead]
-    rest = [change.tail.format(**count_words(number)) for change, number in numbers[1:]]
+    before, behind = (part.format(**words) for part in first.lead)
     details = f": {loss_details(content)}" if counts.lose else ""
     estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
-    also = "; ".join(rest)
+    also = "; ".join(change.tail.format(**count_words(number)) for change, number in others)
     more = f" {also[0].upper()}{also[1:]}." if also else ""
-    return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
+    return tuple(filter(None, (estimate, before, name, f"{behind}{details}.{more}")))
 
 
 def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
@@ -289,7 +274,6 @@ _PROGRESS: Final = {
     "expired": ("has expired", "have expired"),
     "not_started": ("has not started", "have not started"),
 }
-_USUAL_DAYS: Final = 60
 
 
 def loss_details(content: ContentEffects) -> str:
@@ -312,12 +296,10 @@ def loss_details(content: ContentEffects) -> str:
 
 
 def _certificates(content: ContentEffects) -> Iterator[str]:
-    expiring = content.certificates_expiring
-    if expiring is None:
-        if content.progress is not None:
-            yield "which certificates expire soon is not known"
-        return
-    first = _USUAL_DAYS if expiring.get(_USUAL_DAYS) else next((days for days in sorted(expiring) if expiring[days]), 0)
+    expiring = content.certificates_expiring or {}
+    if content.certificates_expiring is None and content.progress is not None:
+        yield "which certificates expire soon is not known"
+    first = 60 if expiring.get(60) else next((days for days in sorted(expiring) if expiring[days]), 0)
     if number := expiring.get(first):
         held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
         yield f"{number:,} {held} within {first} days"
@@ -328,26 +310,22 @@ def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
         return ()
     # In a sentence about a loss, what others gain through is only counted.
     chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
-    listed = [cause_phrase(cause, content, places) for cause in chosen]
+    is_only = len(content.causes) == 1
+    parts: list[str] = []
+    for cause in chosen:
+        # `smart_group/Sales Nordics, manifests/groups.yaml:16: 38 lose`; no count if it is the only cause.
+        counted = "" if is_only else cause_counts(cause)
+        parts += ["; ", CodeText(resource_title(cause.address)), *places.get(cause.address, ())]
+        parts += [f": {counted}"] if counted else []
     more = len(content.causes) - len(chosen)
-    joined = [part for phrase in listed for part in ("; ", *phrase)][1:]
-    end = f"; and {more:,} more." if more > 0 else "."
-    return ("Cause: " if len(content.causes) == 1 else "Causes: ", *joined, end)
-
-
-def cause_phrase(cause: CauseCount, content: ContentEffects, places: CausePlaces) -> Phrase:
-    """`smart_group/Sales Nordics, manifests/groups.yaml:16 (38 lose)`; no count if it is the only cause."""
-    counted = "" if len(content.causes) == 1 else cause_counts(cause)
-    counts = (f": {counted}",) if counted else ()
-    return (CodeText(resource_title(cause.address)), *places.get(cause.address, ()), *counts)
+    return ("Cause: " if is_only else "Causes: ", *parts[1:], f"; and {more:,} more." if more > 0 else ".")
 
 
 def cause_counts(cause: CauseCount) -> str:
     """`38 lose, 4 gain`; empty if nobody loses or gains through it."""
     if cause.lose is None or cause.gain is None:
         return "" if cause.lose is None else NOT_KNOWN
-    parts = (f"{cause.lose:,} lose" if cause.lose else "", f"{cause.gain:,} gain" if cause.gain else "")
-    return ", ".join(filter(None, parts))
+    return ", ".join(f"{number:,} {verb}" for number, verb in ((cause.lose, "lose"), (cause.gain, "gain")) if number)
 
 
 def more_contents(plan: Plan, listed: int) -> str | None:

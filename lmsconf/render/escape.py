@@ -39,10 +39,8 @@ _MARKDOWN = re.compile(
 _REFERENCES = frozenset("|<>&@`")
 # Mentions and references: services link them after rendering, even if they are escaped in the Markdown source.
 _MENTION = re.compile(r"[@#](?=\w)|!(?=\d)|(?<!\w)[&~%$](?=[\w\"])")
-_BACKTICKS = re.compile(r"`+")
 
-_HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"}
-_ACTIVE_IN_HTML = re.compile(r"[&<>\"'`]")
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"})
 _FORMULA = re.compile(r"\s*[-=+@|%\uff0b\uff0d\uff1d\uff20]")
 _QUOTED_IN_CSV = re.compile(r'[",;]|^\s|\s$')
 
@@ -53,9 +51,9 @@ def escape_terminal(text: str) -> str:
     A leading `::`, and `##[` anywhere, are escaped too: CI runners execute them as workflow commands.
     """
     visible = escape_invisible(text)
-    if "::" not in visible and "##" not in visible:
-        return visible
-    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), visible)
+    if "::" in visible or "##" in visible:
+        return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), visible)
+    return visible
 
 
 def escape_markdown(text: str) -> str:
@@ -76,15 +74,14 @@ def markdown_code(text: str) -> str:
 
 def markdown_fence(text: str, language: str = "") -> str:
     """Return a fenced Markdown code block with the lines of the text, each escaped by `escape_terminal`."""
-    lines = [escape_terminal(line) for line in text.split("\n")]
-    marks = _longer_than_any("\n".join(lines), 3)
-    return "\n".join([f"{marks}{language}", *lines, marks])
+    inside = "\n".join(map(escape_terminal, text.split("\n")))
+    marks = _longer_than_any(inside, 3)
+    return f"{marks}{language}\n{inside}\n{marks}"
 
 
 def escape_html(text: str) -> str:
     """Escape text for HTML or XML: element content or a quoted attribute value."""
-    escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], escape_invisible(text))
-    return _COMMAND.sub(lambda match: _uncommanded(match, "&#x", ";"), escaped)
+    return _COMMAND.sub(lambda match: _uncommanded(match, "&#x", ";"), escape_invisible(text).translate(_HTML))
 
 
 def csv_cell(text: str) -> str:
@@ -113,8 +110,7 @@ def _harmless(match: re.Match[str]) -> str:
 
 def _longer_than_any(text: str, least: int) -> str:
     """Return a run of at least `least` backticks, longer than any in the text."""
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-    return "`" * max(least, longest + 1)
+    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
 TextVariant: TypeAlias = Callable[[], str]
@@ -183,26 +179,16 @@ def choose_variants(entries: Sequence[Sequence[TextVariant]], max_bytes: int | N
     chosen: list[str | None] = [None] * len(entries)
     whole = True
     for height in range(max(map(len, entries), default=0)):
-        max_bytes, all_climbed = _round(entries, chosen, height, max_bytes)
-        whole &= all_climbed
+        missed = 0
+        for position, variants in enumerate(entries):
+            before = chosen[position]
+            if height >= len(variants) or (height and before is None) or missed == _PATIENCE:
+                continue
+            text = variants[height]()
+            more = byte_size(text) - byte_size(before or "")
+            if more <= max_bytes:
+                chosen[position], missed = text, 0
+                max_bytes -= more
+            else:
+                missed, whole = missed + 1, False
     return chosen, whole
-
-
-def _round(
-    entries: Sequence[Sequence[TextVariant]], chosen: list[str | None], height: int, room: int
-) -> tuple[int, bool]:
-    """Raise each named entry to its next variant. Return the room left in bytes, and whether all could be raised."""
-    missed, climbed = 0, True
-    for position, variants in enumerate(entries):
-        before = chosen[position]
-        if height >= len(variants) or (height and before is None):
-            continue
-        text = variants[height]()
-        more = byte_size(text) - byte_size(before or "")
-        if more <= room:
-            chosen[position], room, missed = text, room - more, 0
-        else:
-            missed, climbed = missed + 1, False
-            if missed == _PATIENCE:
-                break
-    return room, climbed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, zip_longest
+from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import Final, cast
 
@@ -14,19 +14,13 @@ from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import KeyExplanation
 
-NARROWEST: Final = 40
-_CODE: Final = "    "
-_GAP: Final = "  "
-_LEAST: Final = 8
-"""The narrowest column of a table that is wrapped."""
 _UNSHOWN: Final = re.compile(
     r"^(?:<!-- [^\n]* -->|!\[[^\n]*\]\([^\n]*\)|<picture>.*?^</picture>)$\n?", re.MULTILINE | re.DOTALL
 )
 """Comments and pictures."""
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
-_TOPIC: Final = re.compile(r"([\w-]+)\.md(?:#|$)")
+
 _ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
-_CELL: Final = re.compile(r"(?<!\\)\|")
 
 
 def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
@@ -38,7 +32,7 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
         match kind:
             case "code":
-                lines += [f"{_CODE}{line}".rstrip() for line in block]
+                lines += [f"    {line}".rstrip() for line in block]
             case "table":
                 lines += _table([_cells(line) for line in block], width)
             case "blank":
@@ -52,15 +46,15 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the blocks of a page with their kind: code, table, blank, heading or prose; fences are left out."""
-    fences = accumulate(line.startswith("```") for line in lines)
-    kinds = [("code" if fence % 2 else _kind(line), line) for fence, line in zip(fences, lines, strict=True)]
-    for kind, group in groupby(kinds, key=lambda one: one[0]):
-        if block := [line for _, line in group if not line.startswith("```")]:
-            yield kind, block
-
-
-def _kind(line: str) -> str:
-    return {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
+    kinds: list[tuple[str, str]] = []
+    is_code = False
+    for line in lines:
+        kind = {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
+        if line.startswith("```"):
+            is_code = not is_code
+        else:
+            kinds.append(("code" if is_code else kind, line))
+    return ((kind, [line for _, line in group]) for kind, group in groupby(kinds, key=lambda one: one[0]))
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -81,11 +75,10 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
     head, *body = ([_plain(cell) for cell in row] for number, row in enumerate(rows) if number != 1)
     widths = _widths([head, *body], width)
-    rule = ["-" * size for size in widths]
-    for row in (head, rule, *body):
+    for row in (head, ["-" * size for size in widths], *body):
         cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
         for parts in zip_longest(*cells, fillvalue=""):
-            yield _GAP.join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
+            yield "  ".join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -93,15 +86,15 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     columns = list(zip_longest(*rows, fillvalue=""))
     widths = [max(map(len, column)) for column in columns]
     words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
-    room = width - len(_GAP) * (len(widths) - 1)
-    for least in (words, [min(size, _LEAST) for size in widths]):
+    room = width - 2 * (len(widths) - 1)
+    for least in (words, [min(size, 8) for size in widths]):
         while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > least[one]]):
             widths[max(free, key=lambda one: widths[one])] -= 1
     return widths
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip())[1:-1]]
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
 
 
 def _plain(text: str) -> str:
@@ -112,13 +105,10 @@ def _plain(text: str) -> str:
 def _link(match: re.Match[str]) -> str:
     """A topic as the command that opens it, an address behind its text, and any other link as its text."""
     text, target = match[1], match[2]
-    if "://" in target:
-        return f"{text} ({target})"
-    topic = _TOPIC.match(target)
-    if topic is None:
-        return text
-    command = f"`lmsconf help {topic[1]}`"
-    return command if text == topic[1] else f"{text} ({command})"
+    if topic := re.match(r"([\w-]+)\.md(?:#|$)", target):
+        command = f"`lmsconf help {topic[1]}`"
+        return command if text == topic[1] else f"{text} ({command})"
+    return f"{text} ({target})" if "://" in target else text
 
 
 def _wrapped(text: str, width: int, lead: str = "") -> list[str]:

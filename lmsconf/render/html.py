@@ -5,20 +5,19 @@ Of a plan's calls a page has a graph, laid out here; that of resources that need
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, count, islice, repeat
+from itertools import accumulate, count, repeat
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
@@ -30,7 +29,7 @@ from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
 from lmsconf.render.jinja import html_page, template_text
 from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import apply_command, count_kind, group_by_risk, risk_heading
+from lmsconf.render.resource_wording import apply_command, group_by_risk, risk_heading
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
@@ -39,7 +38,7 @@ MOST_ROWS: Final = 2_000
 class Row(Struct, frozen=True):
     """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
 
-    value: what it shows in short and in full. calls: those of a change. only_in: the one workspace that has it.
+    value: what it shows in short and in full. only_in: the one workspace that has it.
     """
 
     anchor: str
@@ -48,7 +47,6 @@ class Row(Struct, frozen=True):
     value: Change | CallOutcome | DriftFinding
     source: SourceLocation | None = None
     colour: str | None = None
-    calls: Sequence[Call] = ()
     only_in: str | None = None
 
 
@@ -70,12 +68,13 @@ class ShownRows(Struct, frozen=True):
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
     """Return the first rows of groups."""
-    groups = list(groups)
-    before = accumulate((len(group.rows) for group in groups), initial=0)
-    rooms = (max(MOST_ROWS - number, 0) for number in before)
-    shown = (replace(group, rows=group.rows[:room]) for group, room in zip(groups, rooms, strict=False))
-    total = sum(len(group.rows) for group in groups)
-    return ShownRows([group for group in shown if group.rows], total, states)
+    shown: list[RowGroup] = []
+    total = 0
+    for group in groups:
+        if total < MOST_ROWS:
+            shown.append(replace(group, rows=group.rows[: MOST_ROWS - total]))
+        total += len(group.rows)
+    return ShownRows(shown, total, states)
 
 
 _ACTIONS: Final = {
@@ -90,38 +89,41 @@ def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
     is_cut = len(plan.changes) > MOST_ROWS
-    calls = call_places(plan, anchors if is_cut else None)
+    calls = {
+        call.id: CallPlace(number, f"call-{number}" if not is_cut or str(call.address) in anchors else None)
+        for number, call in enumerate(plan.calls, 1)
+    }
+    groups = (
+        RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
+        for risk, group in group_by_risk(plan.changes).items()
+    )
     return html_page(
         "plan.html.j2",
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        rows=_first_rows(_changes(plan, anchors), _ACTIONS),
+        rows=_first_rows(groups, _ACTIONS),
         anchors=anchors,
         calls=calls,
+        calls_of=grouped(plan.calls, lambda call: str(call.address)),
         is_cut=is_cut,
-        graph=draw_graph(plan, calls, anchors),
+        boxes=call_boxes(plan.calls),
+        most_boxes=MAX_BOXES,
+        actions={str(change.address): change.action.value for change in plan.changes},
+        short_label=short_label,
     )
 
 
 def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
     """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
     numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
-    by_risk = chain.from_iterable(group_by_risk(changes).values())
-    return {at: f"change-{numbers[at]}" for at in (str(change.address) for change in islice(by_risk, MOST_ROWS))}
+    by_risk = [str(change.address) for group in group_by_risk(changes).values() for change in group]
+    return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
 
 
-def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
-    calls = grouped(plan.calls, lambda call: str(call.address))
-    for risk, group in group_by_risk(plan.changes).items():
-        rows = [
-            replace(_change_row(anchors.get(at := str(one.address), ""), one), calls=calls.get(at, ())) for one in group
-        ]
-        yield RowGroup(risk_heading(risk, group), rows)
-
-
-def _change_row(anchor: str, change: Change) -> Row:
-    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, change.source)
+def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
+    action = change.action
+    return Row(anchor, action.value, ACTION_SIGNS[action], change, change.source, only_in=only_in)
 
 
 _CALL_SIGNS: Final = {
@@ -139,11 +141,8 @@ def apply_html(report: ApplyReport) -> str:
         for status, heading, group in outcomes_by_status(report)
     )
     cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, _values(STATUS_TITLES)))
-
-
-def _values(titles: Mapping[CallStatus, str] | Mapping[DriftState, str]) -> Mapping[str, str]:
-    return {key.value: title.capitalize() for key, title in titles.items()}
+    titles = {status.value: title for status, title in STATUS_TITLES.items()}
+    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, titles))
 
 
 _DRIFT_COLOURS: Final = {
@@ -167,17 +166,11 @@ def drift_html(drift: DriftReport) -> str:
         )
         for state, heading, group in findings_by_state(drift)
     )
-    rows = _first_rows(groups, _values(COUNTED))
-    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
-
-
-def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
-    """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
-    for state in DriftState:
-        if state is DriftState.UNMANAGED and not drift.counts_unmanaged:
-            yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
-        else:
-            yield _DRIFT_COLOURS[state], drift.count(state), COUNTED[state]
+    rows = _first_rows(groups, {state.value: words.capitalize() for state, words in COUNTED.items()})
+    cards = [(_DRIFT_COLOURS[state], drift.count(state), words) for state, words in COUNTED.items()]
+    if not drift.counts_unmanaged:  # those that are not findings have no colour
+        cards[-1] = ("uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed")
+    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
 
 
 def fleet_html(report: FleetReport) -> str:
@@ -196,10 +189,8 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
     numbers = count(1)
     for shared in report.shared:
         names = shared.workspaces if shared.one_each else repeat(None)
-        rows = [
-            replace(_change_row(f"c{next(numbers)}", change), only_in=name)
-            for change, name in zip(shared.changes, names, strict=False)
-        ]
+        changes = zip(shared.changes, names, strict=False)
+        rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
 
@@ -212,7 +203,8 @@ def _graph_text(template: str, network: DependencyGraph) -> str:
         ids={address: f"n{number}" for number, address in enumerate(network.shapes)},
         # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
         brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
-        escaped=_mermaid,
+        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
+        escaped=lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
         quoted=lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
     )
 
@@ -224,13 +216,8 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
 """A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
 
 
-def _mermaid(text: str) -> str:
-    """Escape a quoted Mermaid label: quotes, HTML and Markdown characters become numeric entities."""
-    return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in escape_invisible(text))
-
-
-MAX_NODES = 300
-"""The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
+MAX_BOXES = 300
+"""The maximum number of boxes in the picture of the order of calls."""
 
 
 class CallPlace(Struct, frozen=True):
@@ -240,132 +227,27 @@ class CallPlace(Struct, frozen=True):
     anchor: str | None
 
 
-def call_places(plan: Plan, shown: Container[str] | None) -> Mapping[str, CallPlace]:
-    """Return call id → its place. shown: the addresses whose calls the page shows; None: all."""
-    return {
-        call.id: CallPlace(number, f"call-{number}" if shown is None or str(call.address) in shown else None)
-        for number, call in enumerate(plan.calls, 1)
-    }
+def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:
+    """Return call id → column and row of its box: right of those that it waits for, near the mean of their rows.
 
-
-class GraphNode(Struct, frozen=True):
-    """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
-
-    label: str
-    action: str
-    href: str | None
-
-    @property
-    def short_label(self) -> str:
-        """The label in at most 30 columns; East Asian wide characters take two."""
-        width = 0
-        for position, char in enumerate(self.label):
-            width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
-            if width > 30:
-                return f"{self.label[:position].rstrip()}…"
-        return self.label
-
-
-Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
-"""Node → the nodes that it waits for, in the order of the calls."""
-
-
-class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn. boxes: (node, column, row). edges: from a place to one that waits."""
-
-    caption: str
-    boxes: Sequence[tuple[GraphNode, int, int]]
-    edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
-
-
-def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
-    """Draw the dependency graph left to right, by call, resource or kind: the finest with at most MAX_NODES boxes.
-
-    anchors: address → HTML anchor of its row. A plan none of whose calls waits for another has no boxes.
+    A call that neither waits nor is waited for has none.
     """
-    for grain, nodes in _grains(plan, calls, anchors):
-        waits = _waits(plan.calls, nodes)
-        needed = set().union(*waits.values())
-        linked = {node: needs for node, needs in waits.items() if needs or node in needed}
-        caption = _caption(grain, len(linked), len(waits) - len(linked))
-        if len(linked) <= MAX_NODES:
-            break
-    layers = enumerate(_layers(linked))
-    places = {box: (layer, row) for layer, boxes in layers for row, box in enumerate(boxes)}
-    order = {node: position for position, node in enumerate(linked)}
-    return Drawing(
-        caption=caption,
-        boxes=[(node, *places[node]) for node in linked],
-        edges=[
-            (places[need], places[node])
-            for node, needs in linked.items()
-            for need in sorted(needs, key=order.__getitem__)
-        ],
-    )
+    ids = {call.id for call in calls}
+    needs = {call.id: ids.intersection(call.needs) for call in calls}
+    needed = set().union(*needs.values())
+    columns: dict[str, int] = {}
+    for id, waits_for in needs.items():  # in the order of the calls: those that it waits for have a column
+        if waits_for or id in needed:
+            columns[id] = 1 + max((columns[need] for need in waits_for), default=-1)
+    boxes: dict[str, tuple[int, int]] = {}
+    for column, in_column in sorted(grouped(columns, columns.__getitem__).items()):
+        in_column.sort(key=lambda id: fmean([boxes[need][1] for need in needs[id]] or [0.0]))
+        boxes |= {id: (column, row) for row, id in enumerate(in_column)}
+    return boxes
 
 
-def _caption(grain: str, drawn: int, loose: int) -> str:
-    captions = {
-        "calls": "Each box is a call. It is sent once those to its left that lead to it are done.",
-        "resources": f"There are more calls than a picture can hold, so each of the {drawn:,} boxes is a resource.",
-        "kinds": "There are more resources than a picture can hold, so each box is all that is done to one kind.",
-    }
-    rest = f" {count_noun(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
-    return captions[grain] + (rest if loose else "")
-
-
-def _grains(
-    plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]
-) -> Iterator[tuple[str, Mapping[str, GraphNode]]]:
-    """Yield what a node is, and call id → its node: a call, a resource, and all that is done to one kind."""
-    actions = {str(change.address): change.action.value for change in plan.changes}
-    done = {call.id: (actions.get(str(call.address), ""), call.address) for call in plan.calls}
-    yield (
-        "calls",
-        {
-            id: GraphNode(f"{calls[id].number} {short_title(address)}", action, calls[id].anchor)
-            for id, (action, address) in done.items()
-        },
-    )
-    yield (
-        "resources",
-        {
-            id: GraphNode(resource_title(address), action, anchors.get(str(address)))
-            for id, (action, address) in done.items()
-        },
-    )
-    counts = Counter((action, address.kind) for action, address in {*done.values()})
-    labels = {key: f"{key[0]} {count_kind(number, key[1])}" for key, number in counts.items()}
-    yield (
-        "kinds",
-        {id: GraphNode(labels[action, address.kind], action, None) for id, (action, address) in done.items()},
-    )
-
-
-def _waits(calls: Iterable[Call], nodes: Mapping[str, GraphNode]) -> Waits:
-    """Return for which others each node waits, as its calls need those of the others."""
-    waits: Waits = {}
-    for call in calls:
-        needs = waits.setdefault(nodes[call.id], set())
-        needs.update(nodes[need] for need in call.needs if need in nodes)
-        needs.discard(nodes[call.id])
-    return waits
-
-
-def _layers(waits: Waits) -> Sequence[Sequence[GraphNode]]:
-    """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
-
-    In a cycle, which collapsing can create, the order of first appearance decides.
-    """
-    depth: dict[GraphNode, int] = {}
-    layers: dict[int, list[GraphNode]] = {}
-    for node, needs in waits.items():
-        # Calls are in topological order, so the dependencies of a node (but for a cycle) have a depth already.
-        depth[node] = 1 + max((depth[need] for need in needs if need in depth), default=-1)
-        layers.setdefault(depth[node], []).append(node)
-    rows: dict[GraphNode, float] = {}
-    ordered = [layers[number] for number in sorted(layers)]
-    for layer in ordered:
-        layer.sort(key=lambda node: fmean([rows[need] for need in waits[node] if need in rows] or [0.0]))
-        rows.update((node, place) for place, node in enumerate(layer))
-    return ordered
+def short_label(label: str) -> str:
+    """Return a label in at most 30 columns; East Asian wide characters take two."""
+    widths = accumulate(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in label)
+    room = sum(width <= 30 for width in widths)
+    return label if room == len(label) else f"{label[:room].rstrip()}…"

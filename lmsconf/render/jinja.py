@@ -14,7 +14,6 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
-from types import ModuleType
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, UndefinedError
@@ -47,13 +46,7 @@ from lmsconf.render.escape import (
     truncate,
 )
 
-_WIDTH: Final = 96
-"""The columns of a text that is wrapped wherever it is printed."""
 _FOLDER: Final = Path(__file__).parent / "templates"
-_WORDING: Final[tuple[ModuleType, ...]] = (
-    *(drift_report, effects_tables, effects_wording, outcome_wording, plan_wording, resource_wording, text),
-    *(kind_names, names, problem_codes),
-)
 
 
 class UnknownName(UndefinedError, ValueError):
@@ -84,8 +77,8 @@ def template_view(template: str, /, **values: object) -> str:
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
     """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
-    text = getattr(_template(template).module, macro)(*values, **options)
-    return _escaped(_BLANK_LINES.sub("\n\n", text))
+    printed = getattr(_template(template).module, macro)
+    return _escaped(_BLANK_LINES.sub("\n\n", printed(*values, **options)))
 
 
 def template_text(template: str, /, **values: object) -> str:
@@ -132,7 +125,16 @@ def environment(kind: str) -> Environment:
         extensions=(_JoinedLines,) if kind == "html" else (),
     )
     made.globals |= {
-        **{module.__name__.rpartition(".")[2]: module for module in _WORDING},
+        "drift_report": drift_report,
+        "effects_tables": effects_tables,
+        "effects_wording": effects_wording,
+        "kind_names": kind_names,
+        "names": names,
+        "outcome_wording": outcome_wording,
+        "plan_wording": plan_wording,
+        "problem_codes": problem_codes,
+        "resource_wording": resource_wording,
+        "text": text,
         "request_body_json": request_body_json,
         "group_blocked": group_blocked,
         "group_failures": group_failures,
@@ -178,8 +180,7 @@ def _html_lines(text: str | None) -> Markup:
 
 def _wrapped(text: str, indent: int) -> Markup:
     """Return a text in lines: the first one stands behind an indent, and the others get it."""
-    lines = map(escape_invisible, wrap(text, _WIDTH - indent))
-    return _escaped(f"\n{' ' * indent}".join(lines))
+    return _escaped(f"\n{' ' * indent}".join(map(escape_invisible, wrap(text, 96 - indent))))
 
 
 def _shortened(escape: Callable[[str], str], value: object, most: int | None = NAME_SIZE) -> Markup:

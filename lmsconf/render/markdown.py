@@ -30,7 +30,7 @@ from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
-    EffectSentence,
+    Phrase,
     cause_places,
     effects_caveats,
     first_sentences,
@@ -52,7 +52,6 @@ from lmsconf.render.resource_wording import (
     Risk,
     apply_command,
     count_unmanaged,
-    drop_empty_groups,
     group_by_risk,
     kind_nouns,
     risk_heading,
@@ -74,22 +73,20 @@ class Entry(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
+    """Entries under a heading; folded: in a collapsed `<details>`. A section without entries is left out.
+
+    entries: None where the heading is a sentence.
+    """
 
     heading: str
-    entries: Sequence[Entry]
+    entries: Sequence[Entry] | None
     folded: bool = False
-
-
-def _if_any(heading: str, entries: Iterable[Entry], *, folded: bool = False) -> Iterator[Section]:
-    rows = tuple(entries)
-    if rows:
-        yield Section(heading, rows, folded)
 
 
 def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
     """Join marker, head, sections and foot; all but the sections are kept whole, these are shortened to the limit."""
     head, foot = f"{marker}\n\n{head.strip()}\n", f"\n{foot}" if foot else ""
+    sections = [section for section in sections if section.entries is None or section.entries]
     if limit.size is None:
         return head + _fit(sections, None)[0] + foot
     shortened = (
@@ -103,18 +100,18 @@ def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, lim
 def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
     """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
-        max_bytes -= sum(
-            byte_size(_parts("section", section, ["-"], _counted(section.entries))) for section in sections
-        )
-    chosen, whole = choose_variants([entry.variants for section in sections for entry in section.entries], max_bytes)
+        headings = (_parts("section", section, ["-"], _counted(section.entries or ())) for section in sections)
+        max_bytes -= sum(map(byte_size, headings))
+    chosen, whole = choose_variants(
+        [entry.variants for section in sections for entry in section.entries or ()], max_bytes
+    )
     texts = iter(chosen)
-    body = "".join(_section(section, [next(texts) for _ in section.entries]) for section in sections)
+    body = ""
+    for section in sections:
+        fitted = [(entry, next(texts)) for entry in section.entries or ()]
+        hidden = _counted(entry for entry, text in fitted if text is None)
+        body += _parts("section", section, [text for _, text in fitted if text is not None], hidden)
     return re.sub(r"\n{3,}", "\n\n", body), whole
-
-
-def _section(section: Section, texts: Sequence[str | None]) -> str:
-    hidden = _counted(entry for entry, text in zip(section.entries, texts, strict=True) if text is None)
-    return _parts("section", section, [text for text in texts if text is not None], hidden)
 
 
 def _counted(entries: Iterable[Entry]) -> str:
@@ -135,12 +132,8 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
-    settings = (
-        (plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
-        (plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
-        (plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
-    )
-    shown = [fitted for heading, lines in settings for fitted in _fitted_settings(heading, lines, limit)]
+    settings = plan_wording.settings_lists(plan)
+    shown = [_fitted_settings(heading, lines, limit) for heading, lines in settings.items() if lines]
     head = _plan("head", plan, _fitted_effects(plan, limit), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
@@ -150,13 +143,13 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     ]
     sections = [
         *_effects_sections(plan, limit),
-        *_problems([problem for problem in plan.problems if problem.is_error]),
-        *_rehearsal(plan.rehearsal, limit, plan),
+        _problems([problem for problem in plan.problems if problem.is_error]),
+        *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
         *(section for risk, section in changes if not risk.safe),
-        *_if_any(abandoned_heading(plan), let_go),
-        *_problems([problem for problem in problems if not problem.is_error]),
+        Section(abandoned_heading(plan), let_go),
+        _problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk.safe),
-        *_if_any(plan_wording.left_out_heading(plan), map(_address, plan.left_out), folded=limit.folds),
+        Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
     foot = _plan("foot", plan, digest, apply_command(plan, digest))
@@ -167,7 +160,7 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[EffectSentence], str | None, Sequence[str]]:
+def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[tuple[Phrase, Phrase]], str | None, Sequence[str]]:
     """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
     if not tells_effects(plan):
         return (), None, ()
@@ -182,29 +175,21 @@ def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[EffectSenten
 
     takes(_plan("effects_headline", plan))
     caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
-    sentences = [
-        (effect, room_for)
-        for effect, causes in first_sentences(plan, cause_places(plan))
-        for room_for in [next((one for one in (causes, ()) if takes(_plan("effect", effect, one))), None)]
-        if room_for is not None
-    ]
+    sentences: list[tuple[Phrase, Phrase]] = []
+    for effect, causes in first_sentences(plan, cause_places(plan)):
+        if takes(_plan("effect", effect, causes)):
+            sentences.append((effect, causes))
+        elif takes(_plan("effect", effect, ())):
+            sentences.append((effect, ()))
     return sentences, more_contents(plan, len(sentences)), caveats
 
 
-def _fitted_settings(
-    heading: str, lines: Iterable[str], limit: SizeLimit
-) -> Iterator[tuple[str, Sequence[str], int, int]]:
-    """Yield heading, lines that have room, how many have not, and how many of these are weaker."""
-    lines = list(lines)
+def _fitted_settings(heading: str, lines: Sequence[str], limit: SizeLimit) -> tuple[str, Sequence[str], int, int]:
+    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
     room = inf if limit.size is None else limit.size // _PART
     number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
     left = lines[number:]
-    if lines:
-        yield heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
-
-
-_TABLE_ROWS: Final = (10, 50, 250)
-"""Rows of a table of effects where there is no room for all."""
+    return heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
@@ -213,16 +198,14 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     tables = (("Access changes", content_table(plan.effects)), ("Members change", group_table(plan.effects)))
     for heading, table in tables:
         if total := len(table.rows):
-            sizes = [*(most for most in _TABLE_ROWS if most < total), total]
+            sizes = [*(most for most in (10, 50, 250) if most < total), total]
             variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
             counted = f"{heading}: {count_noun(total, *table.nouns)}"
             yield Section(counted, [Entry(("table", "tables"), variants)], limit.folds)
 
 
-def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Iterator[Section]:
-    """Yield what was not done, what is left, and what the rehearsal rests on; the latter folded."""
-    if rehearsal is None:
-        return
+def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
+    """Return what was not done, what is left, and what the rehearsal rests on; the latter folded."""
     failed = [
         Entry(("call", "calls"), [partial(_plan, "failed_call", call, whole) for whole in (False, True)])
         for call in rehearsal.failed
@@ -231,32 +214,33 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
         *plan_wording.rehearsal_sentences(plan, rehearsal),
         *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
-    assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
-    yield from _if_any(plan_wording.FAILED_HEADING, failed)
     remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
-    yield from _if_any(plan_wording.REMAINING_HEADING, remaining)
-    yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
-    yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
-    yield from _if_any(
-        plan_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
-    )
+    assumed = _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions")
+    return [
+        Section(plan_wording.FAILED_HEADING, failed),
+        Section(plan_wording.REMAINING_HEADING, remaining),
+        Section("After the rehearsal", list(map(_problem, rehearsal.problems))),
+        Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(about, "line", "lines"), limit.folds),
+        Section(plan_wording.ASSUMPTIONS_HEADING, assumed, limit.folds),
+    ]
 
 
-def _lines(lines: Iterable[str], *nouns: str) -> Iterator[Entry]:
-    return (Entry((nouns[0], nouns[1]), [partial(_parts, "line", line)]) for line in lines)
+def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
+    return [Entry((one, many), [partial(_parts, "line", line)]) for line in lines]
 
 
 def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
-    for group in drop_empty_groups(groups):
-        yield Section(count_unmanaged(group), [*map(_address, group.addresses)], limit.folds)
+    return (
+        Section(count_unmanaged(group), list(map(_address, group.addresses)) or None, limit.folds) for group in groups
+    )
 
 
 def _address(address: Address) -> Entry:
     return Entry(kind_nouns(address.kind), [partial(_parts, "address", address)])
 
 
-def _problems(problems: Sequence[Problem]) -> Iterator[Section]:
-    return _if_any(count_severities(problems).capitalize(), map(_problem, problems))
+def _problems(problems: Sequence[Problem]) -> Section:
+    return Section(count_severities(problems).capitalize(), list(map(_problem, problems)))
 
 
 def _problem(problem: Problem) -> Entry:
@@ -291,7 +275,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render an apply report, failures first; all calls but these are folded."""
     others = f"{other_changes_heading(report)} "
     sections = [
-        *_problems(sort_by_severity(report.problems)),
+        _problems(sort_by_severity(report.problems)),
         *(
             Section(
                 heading,
@@ -307,7 +291,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
         *(section for _, section in _changes(report.foreign_changes, limit, others)),
-        *_if_any("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
+        Section("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
     ]
     marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
     return _comment(marker, head, sections, _apply("foot", report), limit)
@@ -316,10 +300,10 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     problems = sort_by_severity(drift.problems)
-    to_come = (_line(one.address, finding_headline(one)) for one in drift.not_applied)
-    ignored = (_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored)
+    to_come = [_line(one.address, finding_headline(one)) for one in drift.not_applied]
+    ignored = [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored]
     sections = [
-        *_problems([problem for problem in problems if problem.is_error]),
+        _problems([problem for problem in problems if problem.is_error]),
         *(
             Section(
                 heading,
@@ -332,9 +316,9 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             )
             for _, heading, group in findings_by_state(drift)
         ),
-        *_problems([problem for problem in problems if not problem.is_error]),
-        *_if_any(NOT_APPLIED, to_come, folded=limit.folds),
-        *_if_any("Ignored by the project file", ignored, folded=limit.folds),
+        _problems([problem for problem in problems if not problem.is_error]),
+        Section(NOT_APPLIED, to_come, limit.folds),
+        Section("Ignored by the project file", ignored, limit.folds),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
     ]
     marker = comment_marker("drift", drift.workspace, limit)
@@ -355,13 +339,13 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     ]
     blocked = [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)]
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
-    settings = (Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report))
+    settings = [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)]
     sections = [
-        *_if_any("Failed", failed),
-        *_if_any(plan_wording.RELAXED_HEADING, settings),
-        *_if_any(plan_wording.BLOCKERS_HEADING, blocked),
+        Section("Failed", failed),
+        Section(plan_wording.RELAXED_HEADING, settings),
+        Section(plan_wording.BLOCKERS_HEADING, blocked),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
-        *_if_any("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
+        Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
     ]
     return _comment(comment_marker("fleet", action.value, limit), _fleet("head", report), sections, "", limit)
 
@@ -375,16 +359,15 @@ def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
     names = partial(_fleet, "workspaces", shared.workspaces, shared.changes if shared.one_each else (), limit.folds)
     # All names have room only once the changes are in full.
     variants = [partial(names, 10)] * len(changes[0].variants) + [partial(names, None)]
-    workspaces = Entry(("list of workspaces", "lists of workspaces"), variants)
-    entries = [*changes, workspaces] if shared.one_each else [workspaces, *changes]
-    return Section(shared_headline(shared, total), entries)
+    workspaces = [Entry(("list of workspaces", "lists of workspaces"), variants)]
+    return Section(shared_headline(shared, total), changes + workspaces if shared.one_each else workspaces + changes)
 
 
 def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:
     """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
     failed = any(problem.is_error for problem in problems)
     title = "### lmsconf: no plan" if failed else "### lmsconf validate: no errors"
-    return _comment(_marker("lmsconf:plan", limit), title, [*_problems(sort_by_severity(problems))], "", limit)
+    return _comment(_marker("lmsconf:plan", limit), title, [_problems(sort_by_severity(problems))], "", limit)
 
 
 def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = UNLIMITED) -> str:

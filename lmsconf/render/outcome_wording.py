@@ -42,10 +42,6 @@ def outcomes_by_status(report: ApplyReport) -> Iterator[tuple[CallStatus, str, S
     return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda group: count_noun(len(group), "API call"))
 
 
-_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
-
-
 def describe_call(call: CallOutcome | RecordedCall) -> str:
     """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
     return f"{call.operation}: {name_list(call.people, _FEW)}" if call.people else call.operation
@@ -56,31 +52,29 @@ def apply_summary(report: ApplyReport) -> str:
     done, total = report.count(CallStatus.DONE), len(report.outcomes)
     calls = count_noun(total, "API call")
     if not done and (again := sum(outcome.carried_out for outcome in report.outcomes)):
-        how = "when sent once more with other values"
-        return f"Apply stopped. {again:,} of {calls} did what was planned {how}."
+        return f"Apply stopped. {again:,} of {calls} did what was planned when sent once more with other values."
     # A failed call may have been carried out, because its response was lost.
-    if not done and report.count(CallStatus.FAILED) and report.exit in _MAY_HAVE_ACTED:
+    may_have_acted = report.exit in (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, *INTERRUPTIONS)
+    if not done and report.count(CallStatus.FAILED) and may_have_acted:
         return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
     if done < total:
-        verb = "stopped before any change" if not done else "incomplete"
-        return f"Apply {verb}. {done:,} of {calls} done."
+        return f"Apply {'incomplete' if done else 'stopped before any change'}. {done:,} of {calls} done."
     if report.converged or (report.converged is None and not total):
         resources = len({outcome.address for outcome in report.outcomes})
         return f"Apply complete! {count_noun(resources, 'resource')} changed ({calls})."
     if report.converged is None:
         return f"Apply ended, but it is not known whether the workspace is as planned ({calls} done)."
-    difference = f"{_unlike(report)} ({calls} done)"
-    if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
-        return f"Apply ended, but the workspace does not match the manifests: {difference}."
-    return f"Apply ended, but the workspace is not as planned: {difference}."
+    only_others = report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL
+    differs = "does not match the manifests" if only_others else "is not as planned"
+    return f"Apply ended, but the workspace {differs}: {_unlike(report)} ({calls} done)."
 
 
 def verification_result(report: ApplyReport) -> str:
     """Return the result of the verification, limited to the scope that was read back."""
     verified = report.verified
+    if report.converged is None and not report.outcomes:
+        return "Nothing was sent, and the workspace was not read back."
     if report.converged is None:
-        if not report.outcomes:
-            return "Nothing was sent, and the workspace was not read back."
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if verified.scope is VerifyMode.TOUCHED:
         planned = f"The {count_noun(verified.resources, 'resource')} of this plan {is_or_are(verified.resources)}"
@@ -124,8 +118,8 @@ def runs_text(runs: Sequence[RecordedRun]) -> str:
     if not runs:
         return "No runs recorded.\n"
     states = (state.value.replace("_", " ").upper() for state in CallState)
-    rows = [("STARTED", "WORKSPACE", "RUN", *states, "END"), *map(_row, runs)]
-    return "".join(f"{line}\n" for line in table_lines(rows, left=(0, 1, 2, len(rows[0]) - 1)))
+    head = ("STARTED", "WORKSPACE", "RUN", *states, "END")
+    return "".join(f"{line}\n" for line in table_lines([head, *map(_row, runs)], left=(0, 1, 2, len(head) - 1)))
 
 
 def _row(run: RecordedRun) -> tuple[str, ...]:
@@ -137,7 +131,7 @@ def _row(run: RecordedRun) -> tuple[str, ...]:
     return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, f"{end}{damaged}")
 
 
-_FAILURES = {
+_FAILURES: Final = {
     ExitCode.ERROR: "failed with errors",
     ExitCode.USAGE: "failed with errors",
     ExitCode.STALE: "the plan does not fit any more",
@@ -158,27 +152,27 @@ def fleet_headline(report: FleetReport) -> str:
     """Return the first sentence: how many workspaces were looked at, and what came of it."""
     entries, index = report.index.entries, report.index
     changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
-    failed = len(index.failed)
     waiting = sum(entry.was_not_attempted for entry in entries)
-    alike, without_failure = len(entries) - changed - failed, len(entries) - failed
+    failed, without_failure = len(index.failed) - waiting, len(entries) - len(index.failed)
+    alike = without_failure - changed
     differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
     calls = sum(entry.summary.get("done", 0) for entry in entries)
     # What may have sent calls that no result counts.
     begun = (ExitCode.PARTIAL, *INTERRUPTIONS)
     least = "at least " if any(one.exit in begun and "done" not in one.summary for one in entries) else ""
     untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
-    result = {
+    results = {
         FleetAction.PLAN: f"{changed:,} with changes, {alike:,} without",
         FleetAction.DRIFT: f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not",
         FleetAction.APPLY: f"{without_failure:,} applied or without changes ({least}{calls:,} API calls)",
         FleetAction.VALIDATE: f"the manifests of {without_failure:,} have no errors",
         FleetAction.TEST: f"the tests of {without_failure - untested:,} pass"
         + (f", {untested:,} without tests" if untested else ""),
-    }[index.action]
-    failures = f", {failed - waiting:,} failed" if failed > waiting else ""
-    left = f", {waiting:,} not attempted" if waiting else ""
+    }
+    others = ((failed, "failed"), (waiting, "not attempted"))
+    parts = [results[index.action], *(f"{number:,} {what}" for number, what in others if number)]
     shard = f" of shard {index.shard}" if index.shard else ""
-    return f"{count_noun(len(entries), 'workspace')}{shard}: {result}{failures}{left}."
+    return f"{count_noun(len(entries), 'workspace')}{shard}: {', '.join(parts)}."
 
 
 def fleet_effects(report: FleetReport) -> str:
@@ -188,16 +182,16 @@ def fleet_effects(report: FleetReport) -> str:
     unknown = [entry.workspace for entry in plans if not entry.people or None in entry.people.values()]
     if not plans:
         return ""
-    sentences = []
+    said = f"{EFFECTS_HEADING} in {count_noun(len(plans), 'workspace')}:"
     if known:
         counts = {name: sum(people.get(name) or 0 for people in known) for name in AccessCounts.__struct_fields__}
         basis = Basis.ESTIMATE if any(entry.basis is Basis.ESTIMATE for entry in plans) else Basis.EXACT
-        sentences.append(totals_sentence(PredictedTotals(basis=basis, people=AccessCounts(**counts))))
+        said += f" {totals_sentence(PredictedTotals(basis=basis, people=AccessCounts(**counts)))}"
     if all(entry.basis is Basis.OFF for entry in plans):
-        sentences.append(NOT_COMPUTED)
+        said += f" {NOT_COMPUTED}"
     elif unknown:
-        sentences.append(f"Not known in {count_noun(len(unknown), 'workspace')}: {name_list(unknown, _FEW)}.")
-    return f"{EFFECTS_HEADING} in {count_noun(len(plans), 'workspace')}: {' '.join(sentences)}"
+        said += f" Not known in {count_noun(len(unknown), 'workspace')}: {name_list(unknown, _FEW)}."
+    return said
 
 
 def fleet_relaxed(report: FleetReport) -> Iterator[str]:
@@ -211,14 +205,13 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
 def fleet_assumptions(report: FleetReport) -> str | None:
     """Return how many calls of the plans rest on what is only assumed about the services; None if nothing is."""
     entries = [entry for entry in report.index.entries if entry.assumed_keys]
-    # Those of most workspaces first; equal ones in alphabetical order.
-    keys = Counter(sorted(key for entry in entries for key in entry.assumed_keys))
-    if not keys:
+    if not entries:
         return None
+    # Those of most workspaces first; equal ones in alphabetical order.
+    keys = Counter(sorted(key for entry in entries for key in entry.assumed_keys)).most_common()
     calls = sum(entry.assumed_calls for entry in entries)
-    ranked = [key for key, _ in keys.most_common()]
     where = f"in {count_noun(len(entries), 'workspace')}"
-    return f"{assumed_calls_sentence(calls, ranked, where)} --workspace NAME"
+    return f"{assumed_calls_sentence(calls, [key for key, _ in keys], where)} --workspace NAME"
 
 
 def outcome_words(entry: FleetEntry) -> str:
@@ -227,26 +220,25 @@ def outcome_words(entry: FleetEntry) -> str:
         return "not attempted"
     if entry.exit in _FAILURES:
         return _FAILURES[entry.exit]
-    to_do = ("create", "update", "replace", "delete")
-    counts = [f"{number:,} to {name}" for name, number in entry.summary.items() if number and name in to_do]
-    if counts:
-        return ", ".join(counts)
     if "problems" in entry.summary:
         return "no errors"
-    for key, noun in (("done", "API call"), ("differences", "difference"), ("tests", "passing test")):
-        if number := entry.summary.get(key, 0):
-            return count_noun(number, noun)
-    return "no changes"
+    nouns = {"done": "API call", "differences": "difference", "tests": "passing test"}
+    counts = [
+        count_noun(number, nouns[name]) if name in nouns else f"{number:,} to {name}"
+        for name, number in entry.summary.items()
+        if number and name in (*nouns, "create", "update", "replace", "delete")
+    ]
+    return ", ".join(counts) or "no changes"
 
 
 def shared_headline(shared: SharedChanges, of: int) -> str:
     """Return how many workspaces share how many changes: `These 3 changes in 412 of 500 workspaces`."""
     number = len(shared.changes)
+    every = count_noun(of, "workspace")
     if shared.one_each:
-        where = f"one in each of {number:,} of {count_noun(of, 'workspace')}"
-        return f"These {number:,} changes, {where}, equal but for their names"
+        return f"These {number:,} changes, one in each of {number:,} of {every}, equal but for their names"
     these = "This change" if number == 1 else f"These {number:,} changes"
-    return f"{these} in {len(shared.workspaces):,} of {count_noun(of, 'workspace')}"
+    return f"{these} in {len(shared.workspaces):,} of {every}"
 
 
 def failed_workspaces(failure: SharedFailure) -> str:

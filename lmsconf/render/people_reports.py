@@ -7,15 +7,19 @@ apostrophe.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
+
+from msgspec.structs import asdict
 
 from lmsconf.model.access import (
     AnswerState,
     AudienceReport,
     HeldContent,
     PersonAccess,
+    RouteSide,
 )
-from lmsconf.model.effects import Effects, UnknownPeople, count_people
+from lmsconf.model.effects import Effects, count_people
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
@@ -71,19 +75,18 @@ def access_csv(report: PersonAccess) -> str:
 
 
 def _access_rows(report: PersonAccess) -> Iterator[Sequence[object]]:
+    held = ("word", "start", "finish")
     for content in report.contents:
-        about = (report.email, content.content, content.id, content.change, *_held_cells(content.before))
+        about = (report.email, content.content, content.id, content.change)
+        has = (*_cells(content.before, held), *_cells(content.after, held))
         for route in content.routes:
-            sides = (
-                value
-                for side in (route.before, route.after)
-                for value in (None if side is None else getattr(side, name) for name in _SIDE)
-            )
-            yield (*about, *_held_cells(content.after), str(route.address), str(route.audience), *sides)
+            sides = (*_cells(route.before, _SIDE), *_cells(route.after, _SIDE))
+            yield (*about, *has, str(route.address), str(route.audience), *sides)
 
 
-def _held_cells(held: HeldContent | None) -> tuple[str | None, str | None, str | None]:
-    return (None, None, None) if held is None else (held.word, held.start, held.finish)
+def _cells(value: HeldContent | RouteSide | None, names: Sequence[str]) -> Iterator[object]:
+    """Return attributes of a value; without one, empty cells."""
+    return (getattr(value, name, None) for name in names)
 
 
 def audience_csv(report: AudienceReport) -> str:
@@ -91,24 +94,19 @@ def audience_csv(report: AudienceReport) -> str:
     if report.members is not None:
         return _csv(_MEMBER_COLUMNS, ((one.email, one.before, one.after) for one in report.members))
     if report.by is not None:
-        rows = ((answer.state.value, answer.choice, answer.before, answer.after) for answer in report.answers)
-        return _csv(_ANSWER_COLUMNS, rows)
-    numbers = (str(report.address), report.before, report.after, report.join, report.leave)
-    return _csv(_NUMBER_COLUMNS, [numbers])
+        return _csv(_ANSWER_COLUMNS, ((one.state.value, one.choice, one.before, one.after) for one in report.answers))
+    return _csv(_NUMBER_COLUMNS, [(str(report.address), report.before, report.after, report.join, report.leave)])
 
 
 def people_csv(effects: Effects) -> str:
     """Return the rows of `--people`, causes joined by `; `, and then one for each content of an unknown audience."""
-    values = ([getattr(row, name) for name in PEOPLE_COLUMNS] for row in effects.rows or ())
-    known = ([*value, "; ".join(causes)] for *value, causes in values)
-    return _csv(PEOPLE_COLUMNS, [*known, *_unknown_rows(effects.unknown)])
-
-
-def _unknown_rows(unknown: Iterable[UnknownPeople]) -> Iterator[Sequence[object]]:
-    for one in unknown:
-        for content, id in one.contents or ((None, None),):
-            said = {"content": content, "content_id": id, "change": "unknown", "causes": one.audience}
-            yield [said.get(name) for name in PEOPLE_COLUMNS]
+    known = (asdict(row) | {"causes": "; ".join(row.causes)} for row in effects.rows or ())
+    unknown = (
+        {"content": content, "content_id": id, "change": "unknown", "causes": one.audience}
+        for one in effects.unknown
+        for content, id in one.contents or ((None, None),)
+    )
+    return _csv(PEOPLE_COLUMNS, ([row.get(name) for name in PEOPLE_COLUMNS] for row in chain(known, unknown)))
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

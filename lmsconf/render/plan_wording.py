@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -81,17 +81,14 @@ def count_origins(plan: Plan) -> str:
     """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
     if any(problem.code == "base/not-planned" for problem in plan.problems):
         return f"Not compared with {escape_base_name(plan.base)}: its manifests cannot be planned."
+    one_or_many = {
+        ChangeOrigin.THIS_CHANGE: ("is from this change", "are from this change"),
+        ChangeOrigin.PENDING: ("is already pending", "are already pending"),
+        ChangeOrigin.REPAIR: ("repairs an edit by hand", "repair edits by hand"),
+    }
     counts = Counter(change.origin for change in plan.changes)
-    parts = [f"{number:,} {words[number != 1]}" for origin, words in _FROM.items() if (number := counts[origin])]
+    parts = [f"{number:,} {words[number != 1]}" for origin, words in one_or_many.items() if (number := counts[origin])]
     return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
-
-
-_FROM = {
-    ChangeOrigin.THIS_CHANGE: ("is from this change", "are from this change"),
-    ChangeOrigin.PENDING: ("is already pending", "are already pending"),
-    ChangeOrigin.REPAIR: ("repairs an edit by hand", "repair edits by hand"),
-}
-"""Origin → how one change, and several, are from it."""
 
 
 def escape_base_name(name: str | None) -> str:
@@ -106,40 +103,35 @@ def left_out_heading(plan: Plan) -> str:
 
 def abandoned_heading(plan: Plan) -> str:
     """Return the heading of the resources that the base declares and the manifests no longer do."""
-    name = escape_base_name(plan.base)
     return (
-        f"{name} declares these, but the manifests no longer do. They are not deleted. To delete them, add these lines:"
+        f"{escape_base_name(plan.base)} declares these, but the manifests no longer do. They are not deleted. To "
+        "delete them, add these lines:"
     )
 
 
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
     counts = plan.summary
+    if counts.changes:
+        replaced = f", {counts.replace:,} to replace" if counts.replace else ""
+        return (
+            f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
+            f"({count_noun(counts.calls, 'API call')})."
+        )
     # A failing lint or test is about what is planned; another error may be why a change is missing.
     errors = (one for one in plan.all_problems if one.is_error and not is_lint(one))
-    if not counts.changes and any(not one.code.startswith("test/") for one in errors):
+    if any(not one.code.startswith("test/") for one in errors):
         return "No changes could be planned because of the errors above."
-    if not counts.changes and plan.left_out:
-        return (
-            f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
-        )
-    if not counts.changes and plan.undo_of is not None:
+    if plan.left_out:
+        left_out = count_noun(len(plan.left_out), "change")
+        return f"No changes. This plan only adds (--additive), and leaves out {left_out}."
+    if plan.undo_of is not None:
         conflicts = any(problem.code == "undo/conflict" for problem in plan.problems)
         left = "Nothing more can be undone" if conflicts else "Nothing is left to undo"
         return f"No changes. {left} of the run {plan.undo_of.run}."
-    if not counts.changes:
-        looked_at = "The scope of this plan" if plan.partial else "The snapshot" if plan.offline else "The workspace"
-        but_for = skipped_people_clause(count_skipped_people(plan.all_problems))
-        return f"No changes. {looked_at} matches the manifests{but_for}."
-    replaced = f", {counts.replace:,} to replace" if counts.replace else ""
-    return (
-        f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
-        f"({count_noun(counts.calls, 'API call')})."
-    )
-
-
-_NAMED_ASSUMPTIONS = 3
-"""How many assumptions are named; the others are counted."""
+    looked_at = "The scope of this plan" if plan.partial else "The snapshot" if plan.offline else "The workspace"
+    but_for = skipped_people_clause(count_skipped_people(plan.all_problems))
+    return f"No changes. {looked_at} matches the manifests{but_for}."
 
 
 def assumptions_sentence(plan: Plan) -> str | None:
@@ -156,7 +148,7 @@ def assumed_calls_sentence(calls: int, keys: Sequence[str], where: str) -> str:
     verb, them = "rests" if calls == 1 else "rest", "it" if len(keys) == 1 else "them"
     return (
         f"{count_noun(calls, 'call')} {verb} on {count_noun(len(keys), 'assumption')} that nobody has tried {where}: "
-        f"{name_list(keys, _NAMED_ASSUMPTIONS)}. Try {them} with: lmsconf doctor --probe"
+        f"{name_list(keys, 3)}. Try {them} with: lmsconf doctor --probe"
     )
 
 
@@ -201,10 +193,20 @@ def count_severities(problems: Sequence[Problem]) -> str:
 
 
 RELAXED_HEADING = "Settings weaker than the default"
-CHANGED_HEADING = "Settings changed"
-CONSENTS_HEADING = "Allowed by consent"
 WEAKER = ", which is weaker"
 """The end of the line of a changed setting that is weaker than in the base."""
+
+
+def settings_lists(plan: Plan) -> Mapping[str, Sequence[str]]:
+    """Return heading → lines: settings changed since the base, relaxed ones, and guards that may pass."""
+    base = escape_base_name(plan.base)
+    changed = sorted(plan.settings_changed, key=lambda setting: not setting.weaker)
+    passed = (guard for guard in plan.guards if guard.allowed_by)
+    return {
+        "Settings changed": [f"{_line(setting, base)}{WEAKER if setting.weaker else ''}" for setting in changed],
+        RELAXED_HEADING: list(relaxed_settings(plan)),
+        "Allowed by consent": [f"Guard {one.name}: {one.reason}. Allowed by {one.allowed_by}." for one in passed],
+    }
 
 
 def relaxed_settings(plan: Plan) -> Iterator[str]:
@@ -215,19 +217,6 @@ def relaxed_settings(plan: Plan) -> Iterator[str]:
     if off and not guards:
         yield "guards: off"
     yield from (_line(setting, "default") for setting in weaker if guards or setting.path not in off)
-
-
-def consented_guards(plan: Plan) -> Iterator[str]:
-    """Yield each guard that a consent lets pass, with that consent."""
-    for guard in plan.guards:
-        if guard.allowed_by:
-            yield f"Guard {guard.name}: {guard.reason}. Allowed by {guard.allowed_by}."
-
-
-def changed_settings(plan: Plan) -> Iterator[str]:
-    """Yield each setting that differs from the base, weaker ones first."""
-    for setting in sorted(plan.settings_changed, key=lambda setting: not setting.weaker):
-        yield f"{_line(setting, escape_base_name(plan.base))}{WEAKER if setting.weaker else ''}"
 
 
 def _line(setting: SettingChange, base: str) -> str:
@@ -256,9 +245,9 @@ def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
     """Yield the result, how it came about, and what it does not show."""
     clause = _outcome_clause(rehearsal)
     yield clause[0].upper() + clause[1:]
+    if rehearsal.calls and blockers(plan):
+        yield "The calls were sent as if nothing stopped an apply; what stops it stands with the plan."
     if rehearsal.calls:
-        if blockers(plan):
-            yield "The calls were sent as if nothing stopped an apply; what stops it stands with the plan."
         yield pace_sentence(rehearsal.pace)
     yield (
         "The twin is the embedded sandbox, filled with what was read. It has no progress, certificates or times of "

@@ -22,17 +22,12 @@ from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources, total_taken
+from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources, total_taken
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
 Value = TypeVar("Value")
-SERVICE_DEFAULT = "(service default)"
-
-
 NO_VALUE = "(none)"
-
-
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
 The text format lists all."""
@@ -86,10 +81,8 @@ def format_item(value: Json) -> str:
     """Return a list item in words: a name, a condition, or its keys and values."""
     if isinstance(value, str):
         return quote_if_ambiguous(value)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _is_condition(value):
         return format_value(value)
-    if _is_condition(value):
-        return format_condition(value)
     rest = ", ".join(f"{key}: {format_value(item)}" for key, item in value.items() if key != "name")
     return ", ".join(filter(None, (quote_if_ambiguous(str(value["name"])) if "name" in value else "", rest)))
 
@@ -157,12 +150,11 @@ class Risk(Enum):
         return self in (Risk.CHANGED, Risk.CREATED)
 
 
-_BY_ACTION = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action.CREATE: Risk.CREATED}
-
-
 def classify_risk(change: Change) -> Risk:
     """Return the risk of a change."""
-    return _BY_ACTION.get(change.action) or (Risk.ITEMS_REMOVED if count_removed_items(change) else Risk.CHANGED)
+    updated = Risk.ITEMS_REMOVED if count_removed_items(change) else Risk.CHANGED
+    known = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action.CREATE: Risk.CREATED}
+    return known.get(change.action, updated)
 
 
 def count_removed_items(change: Change) -> int:
@@ -192,19 +184,22 @@ class KeyChange(Struct, frozen=True):
 
 def key_changes(change: Change) -> Iterator[KeyChange]:
     """Yield the changed keys of an update; else all that the title lacks, of a deletion only those not empty."""
-    is_deleted = change.action is Action.DELETE
-    return (key for key in every_key_change(change) if not (is_deleted and key.removed == (NO_VALUE,)))
+    is_kept = change.action is not Action.DELETE
+    return (key for key in every_key_change(change) if is_kept or key.removed != (NO_VALUE,))
 
 
 def every_key_change(change: Change) -> Iterator[KeyChange]:
     """Yield the same, with the empty values of a deleted resource."""
-    if change.action is Action.CREATE:
-        yield from (KeyChange(path, added=words, is_list=many) for path, words, many in _whole(change, change.after))
-        yield from (KeyChange(key, note=SERVICE_DEFAULT) for key in change.defaults)
-    elif change.action is Action.DELETE:
-        yield from (KeyChange(path, words, is_list=many) for path, words, many in _whole(change, change.before))
-    else:
-        yield from map(_field_change, change.fields)
+    match change.action:
+        case Action.CREATE:
+            yield from (KeyChange(key, added=words, is_list=many) for key, words, many in _whole(change, change.after))
+            yield from (KeyChange(key, note="(service default)") for key in change.defaults)
+        case Action.DELETE:
+            yield from (KeyChange(key, words, is_list=many) for key, words, many in _whole(change, change.before))
+        case _:
+            for one in change.fields:
+                note = counted_items((one.added, "added"), (one.removed, "removed"))
+                yield key_change(one.path, (one.before, one.after), one.removed, one.added, note)
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
@@ -216,17 +211,19 @@ def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], b
             yield path, items or (format_value(value),), bool(items)
 
 
-def _field_change(field: FieldChange) -> KeyChange:
-    if field.added or field.removed:
-        added, removed = (tuple(map(format_item, items)) for items in (field.added, field.removed))
-        return KeyChange(field.path, removed, added, count_list_changes(field), is_list=True)
-    return KeyChange(field.path, (format_value(field.before),), (format_value(field.after),))
+def key_change(
+    path: str, values: tuple[Json, Json], removed: Sequence[Json], added: Sequence[Json], note: str
+) -> KeyChange:
+    """Return a key with its two values, or of a list with the items of either side and their counts."""
+    if removed or added:
+        return KeyChange(path, tuple(map(format_item, removed)), tuple(map(format_item, added)), note, is_list=True)
+    before, after = map(format_value, values)
+    return KeyChange(path, (before,), (after,))
 
 
-def count_list_changes(field: FieldChange) -> str:
+def counted_items(*parts: tuple[Sequence[Json], str]) -> str:
     """`2 added, 1 removed`: counts of all items, however many a view lists."""
-    parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
-    return ", ".join(parts)
+    return ", ".join(f"{len(items):,} {what}" for items, what in parts if items)
 
 
 def changed_keys(change: Change) -> Iterator[KeyChange]:
@@ -242,25 +239,18 @@ def keys_in_short(keys: Iterable[KeyChange]) -> str:
 def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
     """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
     for key in keys:
+        sides = (("-", key.removed), ("+", key.added))
         if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
-            yield from (_diff_line("-", f"{key.path}: {item}") for item in key.removed)
-            yield from (_diff_line("+", f"{key.path}: {item}") for item in key.added)
+            lines = [f"{sign} {key.path}: {item}" for sign, items in sides for item in items]
         else:
-            sign = " " if key.removed and key.added else "-" if key.removed else "+"
-            yield _diff_line(sign, f"{key.path}:{f' {key.note}' if key.note else ''}")
-            yield from _diff_items("-", key.removed, most)
-            yield from _diff_items("+", key.added, most)
-
-
-def _diff_items(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
-    yield from (_diff_line(sign, f"  {item}") for item in items[:most])
-    if most is not None and len(items) > most:
-        yield f"{sign}   … and {len(items) - most:,} more"
-
-
-def _diff_line(sign: str, text: str) -> str:
-    """Return a line; a line break in a name, which would end it, is escaped."""
-    return f"{sign} {text}".replace("\n", "\\n")
+            signs = " " if key.removed and key.added else "-" if key.removed else "+"
+            lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
+            for sign, items in sides:
+                lines += [f"{sign}   {item}" for item in items[:most]]
+                if most is not None and len(items) > most:
+                    lines.append(f"{sign}   … and {len(items) - most:,} more")
+        # A line break in a name would end the line.
+        yield from (line.replace("\n", "\\n") for line in lines)
 
 
 def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
@@ -338,8 +328,3 @@ def apply_command(plan: Plan, digest: str) -> str | None:
     if not plan.changes or plan.offline or plan.partial or plan.left_out or refused:
         return None
     return " ".join([plan.command, f"--expect-digest {digest}", *allowances(plan.guards)])
-
-
-def drop_empty_groups(groups: Iterable[UnmanagedResources]) -> Iterator[UnmanagedResources]:
-    """Yield the kinds with unmanaged resources."""
-    return (group for group in groups if group.addresses or group.left_alone)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from math import ceil
 from typing import Final
 from unicodedata import combining, east_asian_width
 
@@ -34,9 +35,7 @@ from lmsconf.render.effects_wording import (
     tells_effects,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import KeyChange, count_unmanaged, drop_empty_groups, every_key_change
-
-_RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+from lmsconf.render.resource_wording import count_unmanaged, every_key_change
 
 _LINE = re.compile(
     r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
@@ -44,7 +43,8 @@ _LINE = re.compile(
     r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
     re.MULTILINE,
 )
-_COLORS = {"+": _GREEN, "-": _RED, "~": _YELLOW, "-/+": _RED, "error": _RED, "warning": _YELLOW}
+_COLORS = {"+": "32", "-": "31", "~": "33", "-/+": "31", "error": "31", "warning": "33"}
+"""What is painted → the terminal's number of its colour; all else is bold."""
 
 
 def colorize(text: str) -> str:
@@ -54,7 +54,7 @@ def colorize(text: str) -> str:
 
 def _painted(match: re.Match[str]) -> str:
     painted = match[match.lastgroup or 0]
-    return f"{match[0].removesuffix(painted)}{_COLORS.get(painted, _BOLD)}{painted}{_OFF}"
+    return f"{match[0].removesuffix(painted)}\x1b[{_COLORS.get(painted, '1')}m{painted}\x1b[0m"
 
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -75,8 +75,7 @@ def wrap_prose(text: str, columns: int) -> str:
 
 def rows_on_terminal(text: str, columns: int) -> int:
     """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
-    widths = (_width(line) for line in text.removesuffix("\n").split("\n"))
-    return sum(max(-(-width // columns), 1) for width in widths)
+    return sum(max(ceil(_width(line) / columns), 1) for line in text.removesuffix("\n").split("\n"))
 
 
 def _wrapped(line: str, columns: int) -> str:
@@ -87,8 +86,12 @@ def _wrapped(line: str, columns: int) -> str:
         lines = _wrapped(whole["text"], columns).split("\n")
         return "\n".join(f"{whole['on']}{one}{whole['off']}" for one in lines)
     indent = line[: len(line) - len(line.lstrip())]
-    tail = line[len(line.rstrip()) :]
-    return "\n".join(_lines(_words(line, columns), columns, indent)) + tail
+    lines = [indent]
+    for word in _words(line, columns):  # one that is wider than the terminal has a line of its own
+        if lines[-1].strip() and _width(lines[-1]) + 1 + _width(word) > columns:
+            lines.append(f"{indent}  ")
+        lines[-1] += f" {word}" if lines[-1].strip() else word
+    return "\n".join(lines) + line[len(line.rstrip()) :]
 
 
 def _words(line: str, columns: int) -> Iterator[str]:
@@ -98,27 +101,12 @@ def _words(line: str, columns: int) -> Iterator[str]:
         yield from word.split() if is_too_wide else [word]
 
 
-def _lines(words: Iterable[str], columns: int, indent: str) -> Iterator[str]:
-    """Yield lines of words. A word that is wider than the terminal has a line of its own."""
-    line = indent
-    for word in words:
-        if line.strip() and _width(line) + 1 + _width(word) > columns:
-            yield line
-            line = f"{indent}  "
-        line += f" {word}" if line.strip() else word
-    yield line
-
-
 def _width(text: str) -> int:
     """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
     text = _ESCAPE.sub("", text) if "\x1b" in text else text
     if text.isascii():
         return len(text)
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
-
-
-SHOWN_ADDRESSES = 10
-"""Maximum number of listed resources that the plan does not change; changed resources are all listed."""
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -150,15 +138,15 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
-    """Yield the first SHOWN_ADDRESSES unchanged resources, and the count of the rest."""
-    yield from (f"    {resource_title(address)}" for address in addresses[:SHOWN_ADDRESSES])
-    if len(addresses) > SHOWN_ADDRESSES:
-        yield f"    … and {len(addresses) - SHOWN_ADDRESSES:,} more"
+    """Yield the first resources that a plan does not change, and how many more there are."""
+    yield from (f"    {resource_title(address)}" for address in addresses[:10])
+    if len(addresses) > 10:
+        yield f"    … and {len(addresses) - 10:,} more"
 
 
 def unmanaged_lines(groups: Iterable[UnmanagedResources]) -> Iterator[str]:
     """Yield how many resources no manifest manages, and the first of them, kind by kind."""
-    for group in drop_empty_groups(groups):
+    for group in groups:
         yield count_unmanaged(group)
         yield from unchanged_lines(group.addresses)
 
@@ -167,23 +155,18 @@ def change_lines(change: Change) -> Iterator[str]:
     """Yield the block of one change."""
     sign, undo = plan_wording.ACTION_SIGNS[change.action], plan_wording.describe_undo_limit(change)
     yield f"  {sign} {resource_title(change.address)} {plan_wording.ACTION_WORDS[change.action]}"
-    origin = None if change.origin is None else change.origin.value
     annotations = (f"about {line}" for line in plan_wording.annotation_lines(change))
-    for fact in (change.source, change.reason, origin, *annotations, undo):
+    for fact in (change.source, change.reason, change.origin, *annotations, undo):
         if fact is not None:
             yield f"      {fact}"
     for key in every_key_change(change):
-        yield from _key_lines(key, {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~"))
+        value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
+        mark = {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~")
+        yield f"      {mark} {key.path}:{f' {value}' if value else ''}"
+        if key.is_list:
+            yield from (*item_lines(key.added, "+"), *item_lines(key.removed, "-"))
     for problem in change.problems:
         yield from problem_lines(problem, indent="      ", block_address=change.address)
-
-
-def _key_lines(key: KeyChange, sign: str) -> Iterator[str]:
-    value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
-    yield f"      {sign} {key.path}:{f' {value}' if value else ''}"
-    if key.is_list:
-        yield from item_lines(key.added, "+")
-        yield from item_lines(key.removed, "-")
 
 
 def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
@@ -193,8 +176,8 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
 
 def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
     """Return a problem and, on lines of its own, its hint."""
-    first = plan_wording.format_problem(problem, block_address=block_address)
-    return [indent + first, *split_lines(problem.hint, f"{indent}  ")]
+    words = plan_wording.format_problem(problem, block_address=block_address)
+    return [f"{indent}{words}", *split_lines(problem.hint, f"{indent}  ")]
 
 
 def problems_block(problems: Iterable[Problem]) -> list[str]:
@@ -211,9 +194,7 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
                 *plan_wording.scope_sentences(plan),
             ],
             *effects_lines(plan),
-            listed(plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
-            listed(plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
-            listed(plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
+            *(listed(heading, lines) for heading, lines in plan_wording.settings_lists(plan).items()),
             problems_block(plan.problems),
             *map(change_lines, plan.changes),
             [f"{plan_wording.left_out_heading(plan)}.", *unchanged_lines(plan.left_out)] if plan.left_out else [],
@@ -237,10 +218,8 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
 
 def problems_text(problems: Sequence[Problem]) -> str:
     """Render problems with their hints and, for several, their counts. Empty without problems."""
-    if not problems:
-        return ""
     counts = [f"{plan_wording.count_severities(problems)}."] if len(problems) > 1 else []
-    return join_blocks([problems_block(problems), counts])
+    return join_blocks([problems_block(problems), counts]) if problems else ""
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
@@ -269,7 +248,7 @@ def _summary(plan: Plan) -> Iterator[str]:
     """Yield the last block: what it does to people and its rehearsal again, the counts, and the digest."""
     # On a terminal, its beginning is out of sight by then.
     if len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF:
-        yield _effects_headline(plan)
+        yield f"{EFFECTS_HEADING}: {effects_headline(plan)}"
     if plan.rehearsal is not None:
         yield plan_wording.rehearsal_line(plan.rehearsal)
     yield plan_wording.plan_summary(plan)
@@ -282,13 +261,8 @@ def _stops(plan: Plan) -> Iterator[str]:
     """Yield the plan's blockers with reason and hint, and the command that consents to them."""
     stops = (line for blocker in blockers(plan) for line in (str(blocker), *split_lines(blocker.hint)))
     yield from listed(plan_wording.BLOCKERS_HEADING, stops)
-    line = consent_command(plan)
-    if line is not None:
+    if (line := consent_command(plan)) is not None:
         yield from (CONSENT_LEAD, f"  {line}")
-
-
-_LISTED_CAUSES: Final = 10
-"""Maximum number of causes listed under a row in text: people whose answers change are a cause each."""
 
 
 def effects_lines(plan: Plan) -> list[Iterable[str]]:
@@ -303,19 +277,14 @@ def effects_lines(plan: Plan) -> list[Iterable[str]]:
     return [_effects_sentences(plan, places), *(_effects_table(table, places) for table in tables if table.rows)]
 
 
-def _effects_headline(plan: Plan) -> str:
-    return f"{EFFECTS_HEADING}: {effects_headline(plan)}"
-
-
 def _effects_sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
-    yield _effects_headline(plan)
+    yield f"{EFFECTS_HEADING}: {effects_headline(plan)}"
     sentences = first_sentences(plan, places)
     for effect, causes in sentences:
         yield f"  {_phrase(effect)}"
         if causes:
             yield f"      {_phrase(causes)}"
-    more = more_contents(plan, len(sentences))
-    if more is not None:
+    if (more := more_contents(plan, len(sentences))) is not None:
         yield f"  … {more}; the table below lists all of them."
     yield from (f"  {caveat}" for caveat in effects_caveats(plan.effects))
 
@@ -344,9 +313,10 @@ def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator
     yield f"  {numbers}  {row.title}{' (estimate)' if row.is_estimate else ''}{place}"
     if row.note is not None:
         yield f"      {row.note}"
-    for cause in row.causes[:_LISTED_CAUSES]:
+    most = 10  # people whose answers change are a cause each
+    for cause in row.causes[:most]:
         place = "".join(places.get(cause.address, ()))
         counted = cause_counts(cause)
         yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
-    if row.cause_count > _LISTED_CAUSES:
-        yield f"      … and {row.cause_count - _LISTED_CAUSES:,} more causes"
+    if len(row.causes) > most:
+        yield f"      … and {len(row.causes) - most:,} more causes"

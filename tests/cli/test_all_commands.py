@@ -19,7 +19,8 @@ import pytest
 
 from lmsconf.cli import run_command_line
 from lmsconf.cli.command import COMMANDS
-from lmsconf.cli.output import Output, output_options, show_progress
+from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.terminal import progress_lines
 from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
@@ -198,9 +199,9 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
 def test_progress_in_a_log_is_sparse_lines() -> None:
     """Without a terminal, a thousand steps are a handful of lines, the end among them; a few steps are none."""
     stream = io.StringIO()
-    with show_progress("Reading", stream) as tell:
+    with progress_lines(stream, "Reading") as tell:
         tell(RunProgress(done=1, total=5, is_final=True))
-    with show_progress("Applying\x1b[2J", stream) as tell:
+    with progress_lines(stream, "Applying\x1b[2J") as tell:
         for done in range(1, 1001):
             tell(RunProgress(done=done, total=1000, is_final=True))
     lines = stream.getvalue().splitlines()
