@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from views.document_samples import EMPTY
 
-from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -46,7 +46,7 @@ def wanting(*calls: Call) -> Plan:
     return replace(EMPTY, calls=calls)
 
 
-def twice(address: Address = A, code: str = LIVE_TWICE) -> ProblemsFound:
+def twice(address: Address = A, code: str = "identity/live-twice") -> ProblemsFound:
     return ProblemsFound([Problem(code=code, message="two of them", address=str(address))])
 
 

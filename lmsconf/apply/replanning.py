@@ -77,7 +77,7 @@ def verify_by_replanning(
         reason=reason,
     )
     seen = VerificationResult(verified=verified, converged=False)
-    for _ in resolver.poll_visibility():
+    for _ in resolver.poll_times(resolver.patience):
         try:
             if whole is None:
                 changes = touched().changes

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
-from lmsconf.apply.check_first_changes import key_if_empty, key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     VerificationResult,
@@ -24,9 +20,7 @@ from lmsconf.apply.replanning import (
     verify_by_replanning,
 )
 from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult, unstarted_run
-from lmsconf.apply.side_effects import sort_of_call
 from lmsconf.apply.try_assumptions import FirstCalls
-from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
@@ -42,7 +36,6 @@ from lmsconf.model.outcomes import (
     is_already_accepted,
 )
 from lmsconf.model.plan import Plan
-from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.fields_and_groups import compare_members
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.project_manifests import error_free, load_manifests
@@ -178,7 +171,7 @@ def _send_calls(
         progress.record(outcome)
         counter.count(outcome)
 
-    first_calls = _first_calls(workspace, plan, journal)
+    first_calls = FirstCalls(workspace, plan, journal)
     resolver = AmbiguousWriteResolver(
         look=partial(_replan_alone, workspace, plan),
         seconds=workspace.settings.policy.settle,
@@ -204,36 +197,6 @@ def _send_calls(
         if run.is_abandoned:
             pool.close(wait=False)
     return run, resolver
-
-
-def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
-    """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
-    if workspace.settings.workspace.embedded or workspace.connection.is_given:
-        return FirstCalls(workspace, plan, {})
-    spec = workspace.connection.spec
-    resting = {key: calls for key, calls in calls_by_key(plan, spec).items() if not spec.is_known(key)}
-    seen = seen_values(workspace.settings.root, workspace.connection.url)
-    keys: defaultdict[str, set[str]] = defaultdict(set)
-    for key, calls in resting.items():
-        for call in calls:
-            if seen.get(key_of_list(key, call.operation)) != spec.behaviour(key):
-                keys[call.id].add(key)
-    return FirstCalls(
-        workspace,
-        plan,
-        {id: frozenset(some) for id, some in keys.items()},
-        {key for key in resting if seen.get(key_if_empty(key)) == spec.behaviour(key)},
-        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
-        _watched(plan, spec, seen),
-    )
-
-
-def _watched(plan: Plan, spec: ApiSpec, seen: Mapping[str, str]) -> set[str]:
-    """Return the sorts of calls whose first one is compared with what it does along."""
-    if spec.is_known(MANAGED_GROUPS):
-        return set()
-    sorts = {sort for call in plan.calls if (sort := sort_of_call(call))}
-    return {sort for sort in sorts if seen.get(f"{MANAGED_GROUPS} {sort}") != spec.behaviour(MANAGED_GROUPS)}
 
 
 def _verifier(

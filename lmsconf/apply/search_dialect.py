@@ -52,15 +52,11 @@ _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
-_WAITS: Final = 2
-"""How many accepted calls a search waits for, after a refusal."""
 _PARTS: Final[Mapping[str, set[str]]] = {
     **{key: {part} for part, key in TARGET_KEYS.items()},
     TIME_FORMAT: {"visible_from", "visible_until"},
 }
 """Key → the parts of an assignment that show whether it is right."""
-_COMPLETED_LATER: Final = "users.create"
-"""The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
 
 class _Reached(Struct, frozen=True):
@@ -116,8 +112,7 @@ class ValueSearch:
         self._replan = partial(replan_resource, workspace, plan, sent.call.address)
         self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
-        own = (one for one in plan.changes if one.address == self.call.address)
-        self._wanted = [field for one in own for field in one.fields]
+        self._wanted = [field for one in plan.changes if one.address == self.call.address for field in one.fields]
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}
@@ -181,8 +176,8 @@ class ValueSearch:
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
-        names = load_api_description().names.keys() & keys
-        for left_out in (frozenset[str](), frozenset(map(self._client.spec.behaviour, names))):
+        names = map(self._client.spec.behaviour, load_api_description().names.keys() & keys)
+        for left_out in (frozenset[str](), frozenset(names)):
             reached = self._reached(self._client.spec, None)
             if reached is None or reached.left < _WHOLE:
                 return
@@ -223,16 +218,17 @@ class ValueSearch:
 
         Where errors have no text, only the right names together are accepted: of five names, more than can be tried.
         """
-        operation = self._client.spec.operations[self._sent.call.operation]
-        if found or reached.refusal is None or operation.id != _COMPLETED_LATER:
+        # Other calls can set the optional parts of a person later, who harms nobody without them.
+        if found or reached.refusal is None or self.call.operation != "users.create":
             return None
         spoken, rewrite = self._client.spec.behaviour, self._rewrite
         body = self._sent.body if isinstance(self._sent.body, dict) else {}
-        demanded = frozenset(key for key in keys if spoken(key) in operation.required_body_names)
+        required = self._client.spec.operations[self.call.operation].required_body_names
+        demanded = frozenset(key for key in keys if spoken(key) in required)
         # A flag that says no is sent in any case: without it, the service might do what nobody planned.
         demanded |= {key for key in keys if body.get(spoken(key)) is False}
-        optional, nothing = keys - demanded, frozenset[str]()
-        for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
+        optional = keys - demanded
+        for kept in [*({one} for one in sorted(optional) if not demanded), frozenset[str]()]:
             self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
             self._sends = 0
             now, tried = self._once({}), demanded | kept
@@ -246,12 +242,11 @@ class ValueSearch:
     def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
-        names = load_api_description().names.keys()
         for more in joint_values(sorted(keys), current, text):
             if self.is_enough:
                 break
             # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
-            if reached.refusal is None and names >= more.keys():
+            if reached.refusal is None and load_api_description().names.keys() >= more.keys():
                 continue
             now = self._once({**found, **more})
             if now is not None and now.left < reached.left:
@@ -280,12 +275,15 @@ class ValueSearch:
 
         answered: the keys of what clears answers that are still there.
         """
-        can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (self.is_enough or self.creates)
-        if can_recreate and not keys & self._names_with_values():
+        if self.is_enough:
+            return None
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
+        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+        if keys & {ON_EXISTING, CLEAR_TIME} and not self.creates and not keys & names:
             # The parts have the right names, and every way to write them was tried. What clears a time is not
             # needed where an assignment is created again; any other value would be refused again.
             return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
-        if not self.is_enough and keys <= CLEARING.keys() | {OMITTED}:
+        if keys <= CLEARING.keys() | {OMITTED}:
             # The call is right in all else, and every form that may clear an answer was tried.
             return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
         return None
@@ -302,19 +300,15 @@ class ValueSearch:
             return True
         return False
 
-    def _names_with_values(self) -> frozenset[str]:
-        """Return the keys that name the parts of the call's body, but for those that are cleared."""
-        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
-        return frozenset(key for key in load_api_description().names if body.get(spoken(key)) not in (None, ""))
-
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
         with suppress(LmsconfError, KeyError):
             plan = self._replan(self._snapshot, self._client.spec.with_values(values))
-            for call in filter(self._is_like, plan.calls):
-                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
-                return replace(self._sent, path=path, body=body)
+            for call in plan.calls:
+                if call.operation == self.call.operation:
+                    path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                    return replace(self._sent, path=path, body=body)
         return None
 
     def take_back(self) -> None:
@@ -334,7 +328,7 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent = self._snapshot.listings, self._as_sent(calls)
+        before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
         lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
@@ -349,10 +343,11 @@ class ValueSearch:
                 self._idle[sent] = refusal
         if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
-            self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), seconds=lag)
+            self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), lag)
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
-            if len(self._accepted) <= _WAITS:
+            # A search that was refused first waits for two accepted calls.
+            if len(self._accepted) <= 2:
                 self._resolver.poll(partial(self._reread, spec), lambda left: left == 0)
         return self._reached(spec, refusal)
 
@@ -368,22 +363,18 @@ class ValueSearch:
         now = self._reached(spec, None)
         return None if now is None else now.left
 
-    def _as_sent(self, calls: list[Call]) -> str:
-        """Return a text that is the same for calls that are sent alike."""
-        return repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
-
     def _sendable(self, plan: Plan) -> list[Call]:
         """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""
         # Others that the first plan did not have may follow from a wrong value, and show what is left.
-        own = [one for one in plan.calls if one.address == self._sent.call.address]
-        needed = {id for one in own if self._is_like(one) for id in one.needs}
-        return [one for one in own if self._is_like(one) or one.id in needed]
+        own = [one for one in plan.calls if one.address == self.call.address]
+        needed = {id for one in own if one.operation == self.call.operation for id in one.needs}
+        return [one for one in own if one.operation == self.call.operation or one.id in needed]
 
     def _refusal(self, calls: list[Call]) -> str | None:
         """Send calls; return the text of the first refusal, but for what is deleted already."""
         try:
             for call in calls:
-                self._resolver.again(self._sent.call)
+                self._resolver.again(self.call)
                 path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
                 try:
                     self._client.send(
@@ -400,10 +391,6 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _is_like(self, call: Call) -> bool:
-        """Whether it is the same operation."""
-        return call.operation == self._sent.call.operation
-
     def _names_nobody(self, call: Call) -> bool:
         """Whether the rewritten body of a call names nobody: one person waits for the others."""
         with suppress(KeyError):
@@ -416,9 +403,9 @@ class ValueSearch:
             plan = self._replan(self._snapshot, spec)
         except ProblemsFound:
             return None
-        if all(map(self._names_nobody, calls_left(plan, self._sent.call, self._planned))):
+        if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
             return _Reached(refusal, 0)
-        changes = [change for change in plan.changes if change.address == self._sent.call.address]
+        changes = [change for change in plan.changes if change.address == self.call.address]
         if any(one.action is Action.CREATE for one in changes):
             return _Reached(refusal, _WHOLE)
         fields = [field for one in changes for field in one.fields]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
@@ -29,7 +31,6 @@ from lmsconf.apply.check_first_changes import (
     LISTS,
     ComparedAnswers,
     ComparedList,
-    adds_to_others,
     answer_keys,
     clearing_keys,
     empty_parts,
@@ -42,13 +43,17 @@ from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
+from lmsconf.documents.journal.journal_reader import seen_values
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Plan
+from lmsconf.planner.plan import calls_by_key
 from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
@@ -62,23 +67,34 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
-    keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
-    that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
-    right, by the name of `key_of_list` or `key_if_empty`. watched: the sorts of calls of which the first one
-    is compared with what it does along, reported in `side_effects`.
+    A call rests on the keys that neither the project file states nor an earlier run has seen. What this run sees is
+    noted in its journal, by the names of `key_of_list` and `key_if_empty`. The first call of each sort is compared with
+    what it does along, reported in `side_effects`.
     """
 
-    def __init__(
-        self,
-        workspace: WorkspaceReader,
-        plan: Plan,
-        keys: Mapping[str, frozenset[str]],
-        shown: Collection[str] = (),
-        note: Callable[[str], None] = lambda _: None,
-        watched: Collection[str] = (),
-    ) -> None:
-        self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
-        self._to_others = {one.address for one in plan.changes if adds_to_others(one)}
+    def __init__(self, workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> None:
+        self._workspace, self._plan, self._journal, self._spec = workspace, plan, journal, workspace.connection.spec
+        self.side_effects: list[Problem] = []
+        keys: dict[str, frozenset[str]] = {}
+        seen: Mapping[str, str] = {}
+        self._watched = set[str]()
+        if not workspace.settings.workspace.embedded and not workspace.connection.is_given:
+            seen = seen_values(workspace.settings.root, workspace.connection.url)
+            for key, calls in calls_by_key(plan, self._spec).items():
+                for call in calls:
+                    if not self._spec.is_known(key) and not self._is_seen(seen, key_of_list(key, call.operation)):
+                        keys[call.id] = keys.get(call.id, frozenset()) | {key}
+            if not self._spec.is_known(MANAGED_GROUPS):
+                sorts = filter(None, map(sort_of_call, plan.calls))
+                self._watched = {sort for sort in sorts if not self._is_seen(seen, f"{MANAGED_GROUPS} {sort}")}
+        self._keys, self._untried = keys, set[str]().union(*keys.values())
+        self._shown_empty = {key for key in self._untried if self._is_seen(seen, key_if_empty(key))}
+        self._to_others = {
+            one.address
+            for one in plan.changes
+            for field in one.fields
+            if field.added and members(one.before).get(field.path)
+        }
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
         self.replacing = {
@@ -91,18 +107,20 @@ class FirstCalls:
             one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in keys.get(one.id, ())
         }
         self._most_added = 1
-        self._watched, self.side_effects = {*watched}, list[Problem]()
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
-        self._untried: set[str] = set().union(*self._keys.values())
-        self._empty = {
-            one.id: keys[one.id] & empty_parts(workspace.connection.spec, one.body)
-            for one in plan.calls
-            if one.id in keys
-        }
-        self._shown_empty = {*shown}
+        self._empty = {one.id: keys[one.id] & empty_parts(self._spec, one.body) for one in plan.calls if one.id in keys}
         self._wrong: dict[str, str] = {}
         self._fields: dict[str, FieldRow] = {}
+
+    def _is_seen(self, seen: Mapping[str, str], name: str) -> bool:
+        """Whether an earlier run has seen the assumed value of a key. name: that in a journal."""
+        return seen.get(name) == self._spec.behaviour(name.split()[0])
+
+    def _note(self, name: str) -> None:
+        """Note that a call has shown the assumed value of a key to be right."""
+        if self._journal is not None:
+            self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
     def weight(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each.
@@ -135,14 +153,11 @@ class FirstCalls:
         keys = self._keys.get(call.id, frozenset())
         if call.operation in LISTS:
             # An empty list can show it, too.
-            keys = keys | ({ADD_MODE} & self._untried) if self._is_open(call.operation) else keys - {ADD_MODE}
+            is_open = call.operation in self._lists or not self._lists
+            keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
             if named_people(body) <= self._most_added:
                 keys -= {BATCH}
         return keys
-
-    def _is_open(self, operation: str) -> bool:
-        """Whether it is not known yet if this operation keeps those who are in its list."""
-        return operation in self._lists or not self._lists
 
     @contextmanager
     def comparing(
@@ -200,27 +215,26 @@ class FirstCalls:
     ) -> Iterator[frozenset[str]]:
         """Compare what the service may change along with the call inside; yield the keys that it still rests on."""
         along = compared_along(client, sent, resolver, keys, self._able, self._removed)
+        if along is None:
+            yield keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
+            return
         failed: WrongAssumption | None = None
         try:
-            yield keys - ({MANAGED_GROUPS} if along else {MANAGED_GROUPS, WHO_CAN_MANAGE})
+            yield keys - {MANAGED_GROUPS}
         except WrongAssumption as error:
             failed = error
-        if along and (wrong := wrong_along(along, sent)):
-            message = f"{failed.message}; {wrong.message}" if failed else wrong.message
-            raise self._told(
-                (), message, {**(failed.values if failed else {}), **wrong.values}, refused=False, is_done=False
-            )
+        if wrong := wrong_along(along, sent):
+            message, values = (f"{failed.message}; ", failed.values) if failed else ("", {})
+            raise self._told((), f"{message}{wrong.message}", {**values, **wrong.values}, refused=False, is_done=False)
         if failed:
             raise failed
-        if along:
-            self._note(along.key)
-            self._untried.discard(along.key)
+        self._note(along.key)
+        self._untried.discard(along.key)
 
     def _first(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
-        has_answers = sent.call.operation == ANSWERS
-        changed = self._answers_changed(sent.call.address)
+        has_answers, changed = sent.call.operation == ANSWERS, self._answers_changed(sent.call.address)
         compared = ComparedAnswers(client, sent, resolver, self._fields, changed) if has_answers else None
         try:
             yield sent
@@ -241,10 +255,11 @@ class FirstCalls:
     ) -> Iterator[IssuedRequest]:
         compared = ComparedList(client, sent, resolver)
         begun = compared.begun()
-        compared, is_whole = begun or compared, begun is None and bool(compared.others) and compared.is_small
+        is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
+        compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
         rewrite = compared.with_others if is_whole else compared.without_last if compared.is_new else None
         try:
-            added = compared.whole() if is_whole else compared.sent
+            added = replace(compared.sent, body=rewrite(compared.sent.body)) if rewrite and is_whole else compared.sent
             yield added
             # A list that was begun shows first whether who was in it stays.
             shows = begun is not None and compared.compare()
@@ -353,52 +368,51 @@ class FirstCalls:
         compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
         tried once more as it was assumed; None if it works.
         """
+        if isinstance(failed, WrongAssumption) and failed.values:
+            return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
+        refused, message = isinstance(failed, Rejected), failed.message
         if isinstance(failed, Rejected) and failed.is_forbidden:
             return failed
-        refused = isinstance(failed, Rejected)
-        values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done = isinstance(failed, WrongAssumption) and failed.is_done
-        is_whole, has_changed, left = True, False, frozenset[str]()
-        if not values:
-            refusal = failed.message if refused else None
-            found = search.find(keys, refusal, as_assumed=as_assumed)
-            answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
-            forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
-            if forms and not search.is_enough:
-                # An object that clears an answer has the form of one that gives it.
-                again = search.find(answered | forms, refusal)
-                found = again if again.is_done else found
-            # Whose managers lack the right is known; a name that is only refused in another way is not.
-            is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
-            values = {} if is_told else dict(found.values)
-            if not found.is_done:
-                # A call that leaves a time or an answer as it is, is accepted and does not clear it.
-                values = {key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit"}
-            try:
-                with client.speaking(values):
-                    is_whole = compare() is not False
-            except WrongAssumption as other:
-                message = other.message if found.is_done and not values else f"{message}; {other.message}"
-                values |= other.values
-            is_done = found.is_done and is_whole and bool(values)
-            has_changed = search.has_changed
-            if found.values and not found.is_done:
-                left = search.unshown(keys - values.keys() - NOT_TRIED)
-            if found.is_done:
-                self._note_right(keys - values.keys() - _OF_OTHERS, search.call)
-                if not values:
-                    return None
-            elif not values:
-                remaining = search.remaining_values(keys, answered)
-                if remaining is None:
-                    search.take_back()
-                else:
-                    values, left = remaining, frozenset()
-        if not values and not has_changed and isinstance(failed, Rejected):
+        found = search.find(keys, message if refused else None, as_assumed=as_assumed)
+        answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
+        forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
+        if forms and not search.is_enough:
+            # An object that clears an answer has the form of one that gives it.
+            again = search.find(answered | forms, message if refused else None)
+            found = again if again.is_done else found
+        values, left, is_whole = dict(found.values), frozenset[str](), True
+        if not found.is_done:
+            # Whose managers lack the right is known; a name that is only refused in another way is not. A call that
+            # leaves a time or an answer as it is, is accepted and does not clear it.
+            is_told = isinstance(failed, ManagerRightMissing)
+            values = {
+                key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit" and not is_told
+            }
+        try:
+            with client.speaking(values):
+                is_whole = compare() is not False
+        except WrongAssumption as other:
+            message = other.message if found.is_done and not values else f"{message}; {other.message}"
+            values |= other.values
+        if found.is_done:
+            self._note_right(keys - values.keys() - _OF_OTHERS, search.call)
+            if not values:
+                return None
+        elif found.values:
+            left = search.unshown(keys - values.keys() - NOT_TRIED)
+        if not found.is_done and not values:
+            remaining = search.remaining_values(keys, answered)
+            if remaining is None:
+                search.take_back()
+            else:
+                values, left = remaining, frozenset()
+        if not values and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(keys, message, values, left, refused=refused, is_done=is_done)
+        return self._told(
+            keys, message, values, left, refused=refused, is_done=found.is_done and is_whole and bool(values)
+        )
 
     def _told(
         self,
