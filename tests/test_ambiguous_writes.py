@@ -120,7 +120,7 @@ def test_a_short_wait_is_used_to_its_end() -> None:
     assert scene.settle() == {"groupId": "g"}
     assert (scene.looks, scene.left) == ([0, 0.25, 0.75, 1], [1, 0.75, 0.25])
     scene = LookupScript([EMPTY])
-    assert [scene.time for _ in scene.resolver.poll_visibility()] == [0, 0.25, 0.75, 1]
+    assert [scene.time for _ in scene.resolver.poll_times(scene.resolver.patience)] == [0, 0.25, 0.75, 1]
 
 
 def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
@@ -243,8 +243,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.resolver.poll(lambda: found.pop(0), bool, is_lost=True) == {NEW: "7"}
+    assert scene.resolver.poll(lambda: found.pop(0), bool, scene.resolver.seconds) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.resolver.poll(dict, bool, is_lost=True) == {}
+    assert scene.resolver.poll(dict, bool, scene.resolver.seconds) == {}
     assert scene.time == 30.0

@@ -276,5 +276,5 @@ def _text(value: Json) -> str:
 def few(texts: Iterable[str], separator: str = ", ", *, most: int = 3) -> str:
     """Return the first texts, joined, and how many more there are."""
     shown = list(texts)
-    more = f"{separator}and {len(shown) - most} more" if len(shown) > most else ""
+    more = f"{separator}and {len(shown) - most:,} more" if len(shown) > most else ""
     return separator.join(shown[:most]) + more

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,14 +44,14 @@ class VerificationResult(Struct, frozen=True, kw_only=True):
     """
 
     verified: VerifiedScope
-    converged: bool | None
+    converged: bool | None = None
     residue: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def skipped_verification(reason: str, problems: tuple[Problem, ...] = ()) -> VerificationResult:
     """The result when nothing was read, or could be, with the reason."""
-    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None, problems=problems)
+    return VerificationResult(verified=VerifiedScope(reason=reason), problems=problems)
 
 
 def verify_by_replanning(
@@ -89,8 +88,7 @@ def verify_by_replanning(
                 seen = replace(seen, verified=verified, residue=others, problems=errors)
                 whole = None  # From here on, only what was touched is read again.
         except ProblemsFound as error:
-            wrong = tuple(problem for problem in error.problems if problem.is_error)
-            return replace(seen, problems=(*seen.problems, *wrong))
+            return replace(seen, problems=(*seen.problems, *(one for one in error.problems if one.is_error)))
         except Rejected as refused:
             # What the run has deleted may still be listed, and not be readable any more.
             result = skipped_verification(refused.message, refused.problems)
@@ -122,16 +120,16 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
 
 
-_VERIFYING: Final = "Verifying"
-
-
 def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable[Consent]) -> Plan:
     """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
     policy, saved = workspace.settings.policy, _saved_guards(plan)
-    beside = ("under the limits that the plan was saved with", saved)
-    guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
-    lists = policy.guards.stricter(saved).protect
-    refused = list(find_protected_changes(plan.changes, lists))
+    guards = evaluate_guards(
+        plan.measures,
+        policy.guards,
+        [*policy.consents, *consents],
+        ("under the limits that the plan was saved with", saved),
+    )
+    refused = list(find_protected_changes(plan.changes, policy.guards.stricter(saved).protect))
     again = {one.address for one in refused}
     # A group that the plan was saved with as protected was judged then, apart from those who are archived meanwhile.
     left = {
@@ -219,7 +217,7 @@ def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
-    with phase(_VERIFYING) as progress:
+    with phase("Verifying") as progress:
         manifests, policy, snapshot = _read_again(workspace, plan, only, progress)
     return workspace.draft(manifests, snapshot, policy).plan
 
@@ -277,7 +275,7 @@ def replan_everything(
         additive=chosen.additive,
         verifying=True,
     )
-    return plan_anew(workspace, manifests, policy, phase, _VERIFYING)
+    return plan_anew(workspace, manifests, policy, phase, "Verifying")
 
 
 def plan_anew(

@@ -42,12 +42,6 @@ from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
 
-def _patience(workspace: WorkspaceReader) -> float:
-    if workspace.patience is not None:
-        return workspace.patience
-    return 0.0 if workspace.settings.workspace.embedded else workspace.settings.policy.settle
-
-
 def _replan_alone(workspace: WorkspaceReader, plan: Plan, address: Address) -> Plan:
     """Re-plan the changes of one resource; all, if it cannot be planned alone, as in a cycle of renames."""
     try:
@@ -171,11 +165,12 @@ def _send_calls(
         progress.record(outcome)
         counter.count(outcome)
 
-    first_calls = FirstCalls(workspace, plan, journal)
+    first_calls, settle = FirstCalls(workspace, plan, journal), workspace.settings.policy.settle
+    patience = 0.0 if workspace.settings.workspace.embedded else settle
     resolver = AmbiguousWriteResolver(
         look=partial(_replan_alone, workspace, plan),
-        seconds=workspace.settings.policy.settle,
-        patience=_patience(workspace),
+        seconds=settle,
+        patience=patience if workspace.patience is None else workspace.patience,
         timing=workspace.timing,
         again=begin,
     )
@@ -216,13 +211,7 @@ def _verifier(
             left_out=len(plan.left_out),
         )
         return lambda run, resolver: VerificationResult(verified=verified, converged=True)
-    manifests, reason = (
-        (None, "Nothing else was checked (--verify touched).")
-        if verify is not VerifyMode.ALL
-        else _manifests_of(workspace, plan, made_from)
-    )
-    if plan.undo_of is not None:
-        manifests, reason = None, "The plan undoes a run, so only what it touched was checked."
+    manifests, reason = _manifests_of(workspace, plan, verify, made_from)
     if manifests is None and not plan.changes:
         return lambda run, resolver: skipped_verification(reason or "")
     return partial(
@@ -235,9 +224,13 @@ def _verifier(
 
 
 def _manifests_of(
-    workspace: WorkspaceReader, plan: Plan, made_from: Manifests | None
+    workspace: WorkspaceReader, plan: Plan, verify: VerifyMode, made_from: Manifests | None
 ) -> tuple[Manifests | None, str | None]:
-    """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
+    """Return the manifests that a plan was made from if all of them are verified; otherwise the reason why not."""
+    if plan.undo_of is not None:
+        return None, "The plan undoes a run, so only what it touched was checked."
+    if verify is not VerifyMode.ALL:
+        return None, "Nothing else was checked (--verify touched)."
     try:
         manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:

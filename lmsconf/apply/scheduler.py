@@ -157,15 +157,11 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
     )
 
 
-_ABANDONED: Final = "Apply again: what was done is detected, and only the rest is done."
-_LONGEST_WAIT: Final = 0.2
-"""Seconds after which a signal is noticed at the latest."""
-
-
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
-    return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
+    if isinstance(error, Unauthorized):
+        return not error.is_forbidden
+    return isinstance(error, Unreachable | DuplicateResource)
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
@@ -225,20 +221,21 @@ class CallRun:
                     self._run_ready_calls()
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
-                self._abandon()
+                for id in self.in_flight.keys() - self.outcomes.keys():
+                    self._abandon(self.calls[id])
             for call in self.calls.values():
                 if call.id not in self.outcomes:
                     self._note_unsent(call)
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
 
-    def _abandon(self) -> None:
-        """Report the calls under way as those whose result is not known."""
-        for id in self.in_flight.keys() - self.outcomes.keys():
-            self.result.is_abandoned = True
-            lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
-            self.result.errors.append(lost)
-            self._note(self.calls[id], CallStatus.FAILED, reason=lost.message, hint=_ABANDONED, unsure=True)
+    def _abandon(self, call: Call) -> None:
+        """Report a call under way as one whose result is not known."""
+        self.result.is_abandoned = True
+        lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
+        self.result.errors.append(lost)
+        hint = "Apply again: what was done is detected, and only the rest is done."
+        self._note(call, CallStatus.FAILED, reason=lost.message, hint=hint, unsure=True)
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""
@@ -269,15 +266,15 @@ class CallRun:
         while True:
             # A signal that the kernel gives to another thread does not end the wait of this one, which handles it.
             with suppress(Empty):
-                return self.ended.get(timeout=_LONGEST_WAIT)
+                return self.ended.get(timeout=0.2)
 
     @property
     def _has_room(self) -> bool:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
-        is_last = bool(self.in_flight) and self.weight(call) >= LAST
-        is_one_more_serial = any(self.in_flight.values()) and self.is_serial(call)
-        return len(self.in_flight) < self.width and not is_last and not is_one_more_serial
+        if self.in_flight and self.weight(call) >= LAST:
+            return False
+        return len(self.in_flight) < self.width and not (any(self.in_flight.values()) and self.is_serial(call))
 
     @property
     def _stopped(self) -> bool:
@@ -327,12 +324,16 @@ class CallRun:
         """Report a call that was not sent: it depends on one that failed, directly or not, or the run ended before."""
         # In the order of the plan, what a call needs comes before it.
         cause = next((self.calls[need] for need in call.needs if need in self.failed), None)
-        if cause is None:
-            self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not())
-        else:
+        if cause is not None:
             self.failed.add(call.id)
-            reason = f"it needs {cause.id} ({cause.address}), which was not done"
-            self._note(call, CallStatus.BLOCKED, reason=reason)
+            self._note(call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
+            return
+        reason, stopped = "the run ended before it", self.result.stopped_by
+        if self.result.interrupted_by is not None:
+            reason = "the run was interrupted before it"
+        elif stopped is not None:
+            reason = f"the run stopped before it: {stopped.message}"
+        self._note(call, CallStatus.NOT_ATTEMPTED, reason=reason)
 
     def _note(
         self,
@@ -358,9 +359,3 @@ class CallRun:
             carried_out=carried_out,
         )
         self.tell(outcome)
-
-    def _why_not(self) -> str:
-        if self.result.interrupted_by is not None:
-            return "the run was interrupted before it"
-        stopped = self.result.stopped_by
-        return f"the run stopped before it: {stopped.message}" if stopped else "the run ended before it"
