@@ -38,7 +38,6 @@ from lmsconf.project.config_file import order_kinds
 from lmsconf.workspace.manifest_files import (
     TeamRule,
     entries_of,
-    live_entries,
     render_files,
     split_by_team,
     teams_of,
@@ -46,8 +45,6 @@ from lmsconf.workspace.manifest_files import (
 )
 
 _OURS: Final = "\0export"
-_IDENTITY: Final = frozenset({"id", "only_in"})
-"""Keys that an entry that has them cannot do without, beside the required ones."""
 _WHOLE: Final = ""
 """Key of a fault that concerns a whole entry."""
 
@@ -86,8 +83,7 @@ class EmptyPlanCheck(Struct):
             faults = list(self._unrepresentable(left))
             if not faults:
                 try:
-                    declared = (*self.existing.declared, *self._parsed(left))
-                    made = self.plan(replace(self.existing, declared=declared))
+                    made = self.plan(replace(self.existing, declared=(*self.existing.declared, *self._parsed(left))))
                     faults = [*_changed(made), *self._owned(made, left)]
                     if not faults:
                         return left, made
@@ -114,10 +110,8 @@ class EmptyPlanCheck(Struct):
         declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
         for number, entry in enumerate(entries):
-            manifest_entry = ManifestEntry(
-                body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
-            )
-            declared.extend(parse(entry.address.kind, manifest_entry))
+            own = ManifestEntry(body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
+            declared.extend(parse(entry.address.kind, own))
         problems.extend(find_conflicts([*self.existing.declared, *declared], self.existing.absent))
         if any(_blamed(problems, entries)):
             raise ProblemsFound(problems)
@@ -143,16 +137,15 @@ class EmptyPlanCheck(Struct):
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
             kind = KINDS[entry.address.kind]
-            needed = required_keys(kind) | _IDENTITY | {_WHOLE}
+            # An entry that has a pin or is of some workspaces cannot do without.
+            needed = required_keys(kind) | {"id", "only_in", _WHOLE}
             is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
-            elif keys:
+            else:
                 body = {key: value for key, value in entry.body.items() if key not in keys}
                 notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
                 left.append(replace(entry, body=body, notes=notes))
-            else:
-                left.append(entry)
         return left
 
 
@@ -239,10 +232,11 @@ def export_snapshot(
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
-    managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
+    managed = [
+        _limited(row, declared, policy) for row in new if not matches_patterns(str(row.address), policy.leave_alone)
+    ]
     check.skipped.extend(row for row in managed if row.reason is not None)
-    limited = [_limited(row, declared, policy, check) for row in managed if row.reason is None]
-    entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
+    entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return ExportResult(
         files=_files(entries, check.skipped, live, by),
@@ -251,11 +245,11 @@ def export_snapshot(
             *_first(
                 _warning(
                     "export/left-out",
-                    f"left out: {unexportable_line(row)}",
-                    row.address,
+                    f"left out: {unexportable_line(one)}",
+                    one.address,
                     "It stays as it is, unmanaged.",
                 )
-                for row in check.skipped
+                for one in check.skipped
             ),
             *_first(
                 _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
@@ -280,30 +274,22 @@ def _files(
     workspace = live.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
+    # The team of a group may follow from what is not exported.
+    every = [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
     return {
         f"{folder}/{section}".lstrip("/"): text
-        for folder, part in split_by_team(entries, teams_of(by, live_entries(live))).items()
+        for folder, part in split_by_team(entries, teams_of(by, every)).items()
         for section, text in render_files(part, () if folder else skipped, workspace).items()
     }
 
 
-def _limited(
-    entry: ExportedEntry, declared: DeclaredRows, policy: Policy, check: EmptyPlanCheck
-) -> ExportedEntry | None:
-    """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
-    if entry.address in declared.this_workspace:
-        check.skipped.append(
-            ExportedEntry(
-                address=entry.address,
-                id=entry.id,
-                reason="the manifests have an entry of that name, with another meaning",
-            )
-        )
-        return None
-    if entry.address not in declared.other_workspaces:
-        return entry
-    limits: Json = [policy.workspace]
-    return replace(entry, body={**entry.body, "only_in": limits})
+def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy) -> ExportedEntry:
+    """Limit an entry whose address others declare to this workspace; if this one does, it is left out."""
+    if entry.reason is None and entry.address in declared.this_workspace:
+        return replace(entry, reason="the manifests have an entry of that name, with another meaning")
+    if entry.address in declared.other_workspaces:
+        return replace(entry, body={**entry.body, "only_in": [policy.workspace]})
+    return entry
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -317,12 +303,11 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 def _loss(address: Address) -> Problem:
     """Warn about a resource that is owned and in no manifest: the next plan would delete it."""
-    message = f"{address}: the project owns it and no manifest declares it, so a plan would delete it"
     # A shell pattern that matches the address and has only printable characters.
     pattern = "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
     return _warning(
         "export/owned",
-        message,
+        f"{address}: the project owns it and no manifest declares it, so a plan would delete it",
         address,
         f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"',
     )
