@@ -140,7 +140,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         return fresh
 
     def usual_lag(self, kind: str, tried: int) -> float:
-        """Return twice the longest lag of a kind's calls, in seconds: 1 if none is known, 0 after 30 tries."""
+        """Return twice the longest lag of a kind's calls, in seconds: 1 if unknown, 0 after 30 tries."""
         unknown = min(_LAG, self.patience) if tried < 30 else 0.0
         return 2 * max(self.lags[kind], default=unknown / 2)
 
@@ -167,7 +167,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         return self.poll(partial(self._status_now, sent, ids), conclusive.__contains__, seconds)
 
     def poll_times(self, seconds: float) -> Iterator[None]:
-        """Yield at once, then at intervals that grow from a quarter of a second to five, until the time is over."""
+        """Yield at once, then after 0.25 to 5 seconds, each time longer, until the time is over."""
         until, pause = self.timing.now() + seconds, 0.25
         yield
         while (left := until - self.timing.now()) > 0 and not self.stop_waiting.is_set():

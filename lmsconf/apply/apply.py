@@ -218,10 +218,6 @@ def _open_journal(
     settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    # The embedded workspace is in this process: no call of an earlier one can still take effect.
-    retention = Retention(
-        keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
-    )
     environ = os.environ if options.environ is None else options.environ
     if snapshot is not None and (number := count_destroyed(plan, snapshot)) > MOST_KEPT:
         progress.record(
@@ -231,7 +227,10 @@ def _open_journal(
         settings.root,
         plan,
         meta=options.meta,
-        retention=retention,
+        # The embedded workspace is in this process: no call of an earlier one can still take effect.
+        retention=Retention(
+            keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
+        ),
         before=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
         commit=manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ),

@@ -158,17 +158,24 @@ class CallExecutor:
             refuse_late_deletion(sent.call, self._replay, self._resolver)
         response: Json = None
         try:
-            with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
+            with self._first_calls.comparing(client, sent, ids) as first:
+                send = partial(self._response, client, first, ids)
                 try:
-                    response = self._response(client, first, ids)
+                    response = send()
                 except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                    response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
+                    response = self._resolver.resolve(first, ids, lost, send)
         except Rejected as refused:
             if sent.call.id not in self._recreated:
                 raise
             raise self._put_back(client, sent, refused) from refused
         try:
-            return _usable(sent.call, self._created_ids(client, sent, response))
+            learnt = self._created_ids(client, sent, response)
+            for id in learnt.values():
+                # No later path could name it.
+                if why := path_segment_problem(id):
+                    message = f"the service returned an id for {sent.call.address} that cannot be used: {shorten(why)}"
+                    raise InvalidResponse(message)
+            return learnt
         except DuplicateResource:
             raise
         except ApiError as error:
@@ -259,14 +266,6 @@ def _issued(call: Call, ids: Learnt) -> IssuedRequest:
     except KeyError as missing:
         raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
     return IssuedRequest(call=call, path=path, body=body)
-
-
-def _usable(call: Call, learnt: Learnt) -> Learnt:
-    """Return the ids that a call created. Raises InvalidResponse for one that no later path can name."""
-    for id in learnt.values():
-        if why := path_segment_problem(id):
-            raise InvalidResponse(f"the service returned an id for {call.address} that cannot be used: {shorten(why)}")
-    return learnt
 
 
 def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:

@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -269,12 +269,6 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     return frozenset(keys)
 
 
-def clearing_keys(fields: Iterable[FieldRow], paths: Collection[str]) -> frozenset[str]:
-    """Return the keys of what clears the answers at these paths of a change of a person."""
-    names = {normalize_name(path.removeprefix("answers.")) for path in paths}
-    return frozenset(clear_answer_key(field.type) for field in fields if normalize_name(field.name) in names)
-
-
 class ComparedAnswers:
     """The answers of the person of one call, as they were before it.
 
@@ -375,18 +369,19 @@ class ComparedAnswers:
     def _missing(self) -> str:
         """Return which effect of the call does not show; empty if all of it does."""
         after = self._read_now()
-        cleared = [id for id, value in self._answers.items() if not any(answer_leaves(value)) and id in self._fields]
-        still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
-        if still:
-            return f"the answer to {still[0].name} is still there"
+        for id, value in self._answers.items():
+            if id in self._fields and not any(answer_leaves(value)) and normalize_name(self._fields[id].name) in after:
+                return f"the answer to {self._fields[id].name} is still there"
         check = grant_verification(self._sent.call)
         if check is None:
             return ""
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
-        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
-        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
-        pairs = (one for one in check.granted(call) if isinstance(one, tuple))
-        granted = {one for one in pairs if one[0] not in self._unshown}
+        self._unshown = {
+            id
+            for id, field in self._fields.items()
+            if field.hidden and id in self._answers and normalize_name(field.name) not in after
+        }
+        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
 

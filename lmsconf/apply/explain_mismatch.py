@@ -80,8 +80,8 @@ _PRECISIONS: Final[Mapping[str, tuple[str, ...]]] = {
 class _Left(Struct, frozen=True):
     """One key of a change that a fresh plan still has: `before` is live.
 
-    change: the change of the fresh plan. planned: that of the plan that was applied. calls: those of that plan for this
-    resource. zone: the name of the project's time zone.
+    change: of the fresh plan. planned: of the plan that was applied. calls: of that plan, for this resource.
+    zone: the name of the project's time zone.
     """
 
     field: FieldChange
@@ -104,8 +104,10 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
         if change.action is Action.DELETE:
             message, keys = f"{message}: it is still there", []
         elif planned is not None and change.action is not Action.CREATE:
-            lefts = [_Left(field, change, planned, calls, plan.timezone, spec.behaviour) for field in change.fields]
-            explained = [_explained(left) for left in lefts]
+            explained = [
+                _explained(_Left(field, change, planned, calls, plan.timezone, spec.behaviour))
+                for field in change.fields
+            ]
             seen = [_seen(field, one.why) for field, one in zip(change.fields, explained, strict=True)]
             message = f"{message}: {few(seen, '; ')}"
             values = {key: value for one in explained for key, value in one.values.items()}
@@ -236,9 +238,8 @@ def deviation_of(field: FieldChange) -> str | None:
     is_zone = field.path != "custom_archive_date" and shift and not shift % timedelta(minutes=15)
     if not is_zone or abs(shift) > timedelta(hours=14):
         return None
-    side = "later" if shift > timedelta() else "earlier"
-    by = duration_in_words(abs(shift).total_seconds())
-    return f"it is shown {by} {side}, as a local time would be: {TIME_ZONE} names the zone"
+    by = f"{duration_in_words(abs(shift).total_seconds())} {'later' if shift > timedelta() else 'earlier'}"
+    return f"it is shown {by}, as a local time would be: {TIME_ZONE} names the zone"
 
 
 def _cut(field: FieldChange) -> str | None:

@@ -98,8 +98,10 @@ class RehearsalClock:
 def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple[Sandbox, WorkspaceReader]]:
     """Open a twin of a workspace for the length of a block. at: the time on its clock.
 
-    The reader plans on it, one request at a time, so that a run can be repeated. Raises CannotRehearse for a snapshot
-    that cannot be loaded: one that is redacted or incomplete, or that refers to what it does not hold.
+    The reader plans on it, one request at a time, so that a run can be repeated.
+
+    Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
+    what it does not hold.
     """
     if snapshot.redaction is not None:
         raise CannotRehearse(
@@ -154,10 +156,10 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
         with service.store.write_transaction() as repository:
             fill_workspace(repository, snapshot, source="snapshot", spec=service.spec, keeps_unlisted=True)
     except ProblemsFound as error:
-        reasons = (escape_invisible(problem.message) for problem in error.problems)
         raise CannotRehearse(
             "the plan cannot be rehearsed on this snapshot",
-            hint="It does not hold what a twin needs:\n" + few(reasons, "\n", most=5),
+            hint="It does not hold what a twin needs:\n"
+            + few([escape_invisible(problem.message) for problem in error.problems], "\n", most=5),
         ) from error
 
 

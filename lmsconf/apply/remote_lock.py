@@ -35,12 +35,8 @@ from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import WaitClock
 
-_NAME: Final = re.compile(
-    re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
-)
 CLOCKS_DIFFER: Final = 60.0
 """Seconds of clock skew tolerated between two machines when a lease expires."""
-_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class LockHeldElsewhere(LmsconfError):
@@ -68,7 +64,8 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
         """Parse a group as a lock; None if it is not one."""
         if not name.startswith(LOCK_PREFIX):
             return None
-        match, seconds = _NAME.fullmatch(name), None
+        match = re.fullmatch(re.escape(LOCK_PREFIX) + r"(\w+) until (\S+) held by (.+)", name, re.DOTALL)
+        seconds = None
         key, until, owner = match.groups() if match else ("", "", name.removeprefix(LOCK_PREFIX))
         with suppress(ValueError):
             seconds = datetime.fromisoformat(until).timestamp()
@@ -82,9 +79,8 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
     @property
     def description(self) -> str:
         """Owner, expiry and id, for people."""
-        return (
-            f"{self.owner}, {'without an end' if self.until is None else f'until {_text(self.until)}'} (id {self.id})"
-        )
+        until = "without an end" if self.until is None else f"until {_text(self.until)}"
+        return f"{self.owner}, {until} (id {self.id})"
 
     def is_active(self, now: float) -> bool:
         """Whether it excludes other runs."""
@@ -92,7 +88,7 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
 
 
 def _text(seconds: float) -> str:
-    if seconds >= _LAST:
+    if seconds >= datetime(9999, 12, 31, tzinfo=UTC).timestamp():
         # A date written by hand into a name, which overflows in UTC.
         return "the end of time"
     return format_utc(datetime.fromtimestamp(seconds, UTC))
@@ -163,7 +159,7 @@ class LockLease:
             if self._is_due(now):
                 self._renew(now)
             elif not 0 <= now - self._checked_at < _CHECKED_EVERY:
-                # By its id: while calls create and delete groups, a listing may miss it, as it moves between pages.
+                # By its id: a listing may miss it, as it moves between pages while calls create and delete groups.
                 with suppress(InvalidResponse):  # inconclusive; the next call checks again
                     self._manager.call("manual-groups.members", self._lock)
                     self._checked_at = now
@@ -223,8 +219,8 @@ class LockLease:
 class LockManager:
     """List, create and delete locks of one workspace. `left`: a message when a lock could not be deleted.
 
-    settle: seconds until a new group is visible; it gets at least ten. idle: waits between renewals, and returns True
-    when they must end.
+    settle: seconds until a new group is visible; it gets at least ten.
+    idle: waits between renewals, and returns True when they must end.
     """
 
     def __init__(

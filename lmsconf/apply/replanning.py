@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Phase, RunResult, unreported
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
@@ -32,7 +31,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, make_plan, people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -165,7 +164,7 @@ def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
     Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
     made and what the plan makes of it.
     """
-    left = _fitting(workspace, plan, find_foreign_changes)[1]
+    _, left = _fitting(workspace, plan, find_foreign_changes)
     # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
     return replace(left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of)
 
@@ -222,29 +221,19 @@ def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = Non
     return workspace.draft(manifests, snapshot, policy).plan
 
 
-def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:
-    """Read what the plan's own changes of one resource are compared with."""
-    return _read_again(workspace, plan, address)[2]
-
-
-def replan_resource(
-    workspace: WorkspaceReader, plan: Plan, address: Address, snapshot: Snapshot, spec: ApiSpec
-) -> Plan:
-    """Plan the plan's own changes of one resource again, in another dialect."""
-    manifests, policy = _again(workspace, plan, address)
-    return make_plan(manifests, snapshot, policy, spec, created_at=workspace.now())
-
-
 def _read_again(
     workspace: WorkspaceReader, plan: Plan, only: Address | None = None, progress: Report | None = None
 ) -> tuple[Manifests, Policy, Snapshot]:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    manifests, policy = _again(workspace, plan, only)
+    manifests, policy = own_changes(workspace, plan, only)
     return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
 
 
-def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
+def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
+    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded.
+
+    only: of this resource, and what it needs.
+    """
     project_policy = workspace.settings.policy
     policy = Policy(
         workspace=project_policy.workspace,

@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.errors import (
@@ -31,7 +32,7 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.model.address import Ref
-from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
+from lmsconf.model.calls import Call, CallStatus, Report, RunProgress
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
@@ -85,26 +86,22 @@ class CallCounter:
     """Progress of Applying, in calls: all of them are known from the start. Thread-safe."""
 
     def __init__(self, calls: int, report: Report) -> None:
-        self._calls, self._report = calls, report
-        self._done = 0
-        self._limit: RateLimit | None = None
-        self._lock = threading.Lock()
+        self._report, self._lock = report, threading.Lock()
+        self._progress = RunProgress(done=0, total=calls, is_final=True)
 
     def count(self, outcome: CallOutcome) -> None:
         """Count a call that was attempted or blocked, and report."""
         with self._lock:
-            self._done += outcome.status is not CallStatus.NOT_ATTEMPTED
-            self._tell()
+            done = self._progress.done + (outcome.status is not CallStatus.NOT_ATTEMPTED)
+            self._progress = replace(self._progress, done=done)
+            self._report(self._progress)
 
     def report(self, progress: RunProgress) -> None:
         """Report what limits the rate of requests. Their number is not shown: one call can take several."""
         with self._lock:
-            self._limit = progress.limit
-            if self._limit is not None:
-                self._tell()
-
-    def _tell(self) -> None:
-        self._report(RunProgress(done=self._done, total=self._calls, is_final=True, limit=self._limit))
+            self._progress = replace(self._progress, limit=progress.limit)
+            if progress.limit is not None:
+                self._report(self._progress)
 
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
@@ -287,8 +284,7 @@ class CallRun:
             self.result.stopped_by = self.result.stopped_by or error
             return
         self.in_flight[call.id] = self.is_serial(call)
-        future = self.submit(call, self.ids)
-        future.add_done_callback(lambda done: self.ended.put((call.id, done)))
+        self.submit(call, self.ids).add_done_callback(lambda done: self.ended.put((call.id, done)))
 
     def _finish(self, call: Call, future: Future[Learnt]) -> None:
         error = future.exception()

@@ -34,7 +34,7 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
-from lmsconf.apply.replanning import read_resource, replan_resource
+from lmsconf.apply.replanning import own_changes
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
@@ -42,6 +42,8 @@ from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
+from lmsconf.planner.plan import make_plan, people_ids
+from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
@@ -89,34 +91,37 @@ class Explanation(Struct, frozen=True):
 
 
 class ValueSearch:
-    """The search for one call.
+    """The search for one call. rewrite: changes a body before it is sent.
 
-    planned: the operations that the plan has for its resource. creates: whether the plan creates the resource, so that
-    it may be deleted and created again. rewrite: changes a body before it is sent.
+    creates: whether the plan creates the resource, so that it may be deleted and created again.
     """
 
     def __init__(
         self,
         workspace: WorkspaceReader,
         plan: Plan,
+        resolver: AmbiguousWriteResolver,
         client: Client,
         sent: IssuedRequest,
         ids: Learnt,
-        resolver: AmbiguousWriteResolver,
-        planned: Collection[str],
-        *,
-        creates: bool,
-        rewrite: Callable[[object], object] | None,
+        rewrite: Callable[[object], object] | None = None,
     ) -> None:
-        self._read = partial(read_resource, workspace, plan, sent.call.address)
-        self._replan = partial(replan_resource, workspace, plan, sent.call.address)
+        self._workspace = workspace
+        self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
+        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
         self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
-        self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
-        self._wanted = [field for one in plan.changes if one.address == self.call.address for field in one.fields]
-        self.creates = creates
+        self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
+        self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
+        own = [one for one in plan.changes if one.address == self.call.address]
+        self._wanted = [field for one in own for field in one.fields]
+        self.creates = any(one.action is Action.CREATE for one in own)
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}
-        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if creates else {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self.creates else {}
+
+    def _replan(self, spec: ApiSpec) -> Plan:
+        """Plan the plan's own changes of the resource again, in another dialect."""
+        return make_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._workspace.now())
 
     def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
         """Return the values of some of the keys under which nothing of the call is left, or less than before.
@@ -170,7 +175,7 @@ class ValueSearch:
     def _changes(self, values: Mapping[str, Value]) -> list[Change]:
         """Return the changes of the resource in a plan under these values; none if there is no plan."""
         with suppress(ProblemsFound):
-            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
+            plan = self._replan(self._client.spec.with_values(values))
             return [one for one in plan.changes if one.address == self.call.address]
         return []
 
@@ -292,9 +297,9 @@ class ValueSearch:
         """Return whether the assignment is refused as it is live, too: not for what the call says."""
         if not self._is_refused:
             return True
-        before = next((one.before for one in self._changes({})), None)
-        body = body_of_live(self._client.spec, self._sent.body, before)
+        live = next((one.before for one in self._changes({})), None)
         try:
+            body = body_of_live(self._client.spec, self._sent.body, live)
             self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
         except Rejected:
             return True
@@ -304,7 +309,7 @@ class ValueSearch:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
         with suppress(LmsconfError, KeyError):
-            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
+            plan = self._replan(self._client.spec.with_values(values))
             for call in plan.calls:
                 if call.operation == self.call.operation:
                     path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
@@ -315,14 +320,14 @@ class ValueSearch:
         """Delete what the call created, where that is not as planned; what was there before stays."""
         if self.creates:
             with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
-                plan = self._replan(self._snapshot, self._client.spec)
-                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
+                calls = self._sendable(self._replan(self._client.spec))
+                self._refusal([call for call in calls if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""
         try:
             spec = self._client.spec.with_values({**self._base, **values})
-            plan = self._replan(self._snapshot, spec)
+            plan = self._replan(spec)
         except ProblemsFound:
             return None
         calls = self._sendable(plan)
@@ -343,7 +348,9 @@ class ValueSearch:
                 self._idle[sent] = refusal
         if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
-            self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), lag)
+            self._resolver.poll(
+                partial(self._reread, spec), lambda left: left is not None and (was is None or left < was.left), lag
+            )
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
             # A search that was refused first waits for two accepted calls.
@@ -400,7 +407,7 @@ class ValueSearch:
 
     def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
         try:
-            plan = self._replan(self._snapshot, spec)
+            plan = self._replan(spec)
         except ProblemsFound:
             return None
         if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
@@ -413,11 +420,6 @@ class ValueSearch:
             return _Reached(refusal, 0)  # It arrived, and no value makes the service keep it otherwise.
         # A value that is there, and differs, is nearer than none.
         return _Reached(refusal, 1 + sum(1 if field.before else 2 for field in fields))
-
-
-def _is_nearer(was: _Reached | None, left: int | None) -> bool:
-    """Whether fewer differences are left than were."""
-    return left is not None and (was is None or left < was.left)
 
 
 def _without(names: frozenset[str], body: object) -> object:

@@ -22,7 +22,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList, read_person
 from lmsconf.apply.explain_mismatch import dialect_hint, few
-from lmsconf.errors import ApiError, Problem, Rejected, Severity, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.errors import ApiError, Problem, Rejected, Severity, WrongAssumption
 from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.responses import object_list
@@ -34,13 +34,6 @@ from lmsconf.model.names import count_noun, normalize_email, normalize_name
 from lmsconf.model.plan import Change
 
 _SHOWN: Final = 5
-_ENDINGS: Final = (
-    "manual-groups.remove-manager",
-    "manual-groups.delete",
-    "smart-groups.remove-manager",
-    "smart-groups.delete",
-)
-"""The operations that end managing by themselves."""
 
 
 def sort_of_call(call: Call) -> str | None:
@@ -124,10 +117,10 @@ class ComparedAccess:
         is_listed = self._sent.call.address.kind != USER
         after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
         planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
+        other = (after ^ self._before) - planned
         # Answers decide who is in a smart group.
-        paths = [field.path for one in self._changes for field in one.fields]
-        moves = any(path.startswith(("answers", "choices")) for path in paths)
-        other = {one for one in (after ^ self._before) - planned if not (moves and one.startswith("member of"))}
+        if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
+            other = frozenset(one for one in other if not one.startswith("member of"))
         if not other:
             return None
         changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
@@ -152,8 +145,11 @@ class ComparedAccess:
                 *(["archived"] if person.get("archivedAt") else []),
                 *(["custom_archive_date"] if person.get("customArchiveDate") else []),
                 *map(str, applications if isinstance(applications, list) else ()),
-                *(f"member of {normalize_name(str(one.get('name')))}" for one in _groups(person, "memberOfGroups")),
-                *(f"manager of {normalize_name(str(one.get('name')))}" for one in _groups(person, "managerOfGroups")),
+                *(
+                    f"{role} of {normalize_name(str(group.get('name')))}"
+                    for role in ("member", "manager")
+                    for group in _groups(person, f"{role}OfGroups")
+                ),
             )
         )
 
@@ -202,8 +198,7 @@ class ComparedGroups:
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
             return None
-        values = self._give_back(lost)
-        now = self._managed_now()
+        values, now = self._give_back(lost), self._managed_now()
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
         return WrongAssumption(
@@ -259,8 +254,9 @@ class ComparedGroups:
 
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
-        spec, ids = self._client.spec, {"groupId": group, "smartGroupId": group}
-        return (request_target(spec, operation, {**ids, "userId": self._id})[1] for operation in _ENDINGS)
+        ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
+        kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
+        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
 
 
 def compared_along(
@@ -284,18 +280,6 @@ def compared_along(
     return compared if compared is not None and compared.before else None
 
 
-def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) -> WrongAssumption | None:
-    """Return the error if a call has changed something along. Raises WriteOutcomeUnknown if that cannot be read."""
-    try:
-        return compared.wrong()
-    except ApiError as error:
-        raise WriteOutcomeUnknown(
-            f"the call was accepted, but people could not be read after it: {error.message}",
-            hint=error.hint,
-            operation=sent.call.operation,
-        ) from error
-
-
 def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
     body = client.spec[sent.call.operation].request_names.from_wire(sent.body)
@@ -311,5 +295,7 @@ def _unable(client: Client, id: str) -> str | None:
 
 def _managed(person: Mapping[str, Json]) -> Mapping[str, str]:
     """Return the ids of the groups that a person manages, each with the name."""
-    groups = _groups(person, "managerOfGroups")
-    return {str(one.get("groupId")): str(one.get("name") or one.get("groupId")) for one in groups}
+    return {
+        str(one.get("groupId")): str(one.get("name") or one.get("groupId"))
+        for one in _groups(person, "managerOfGroups")
+    }

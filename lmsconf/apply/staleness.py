@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from operator import and_
 from typing import Final, cast
 
@@ -145,8 +146,12 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
         if same is None or (
             _exactly(same, keys) != _exactly(change, keys) and change_hash(same, keys) != change_hash(change, keys)
         ):
-            message = f"{change.address}: a new plan has another id for it, or another difference"
-            yield _problem(change, f"{message}; the file may have been edited", [])
+            yield _problem(
+                change,
+                f"{change.address}: a new plan has another id for it, or another difference; "
+                "the file may have been edited",
+                [],
+            )
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
         again = fresh.get(call.id)
@@ -208,26 +213,19 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
     if now is None and then.action is not Action.DELETE:
         return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
-    live = then.after if now is None else now.before
-    lines = [line for key in _keys(then, live) for line in _key_lines(key, then, live)]
-    return _problem(then, f"{address} has changed since the plan was made: {_what_changed(then, now)}", lines)
-
-
-def _what_changed(then: Change, now: Change | None) -> str:
-    """How the resource changed, in a few words."""
+    form = then.after if now is None else now.before
+    before, live = members(then.before), members(form)
+    keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
     if now is None:
-        return "it is already deleted"
-    if then.before is None:
-        return "it did not exist, and now exists"
-    if now.before is None:
-        return "it existed, and no longer exists"
-    return f"{', '.join(_keys(then, now.before)) or 'something that the plan does not contain'} changed"
-
-
-def _keys(then: Change, live: Json) -> list[str]:
-    """The keys whose live value changed."""
-    before, now = members(then.before), members(live)
-    return [key for key in {**before, **now} if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
+        what = "it is already deleted"
+    elif then.before is None:
+        what = "it did not exist, and now exists"
+    elif form is None:
+        what = "it existed, and no longer exists"
+    else:
+        what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    lines = chain.from_iterable(_key_lines(key, then, form) for key in keys)
+    return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
 
 
 def _alike(value: object, other: object) -> bool:
