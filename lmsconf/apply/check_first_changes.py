@@ -59,16 +59,6 @@ LISTS: Final = {
 """Operation that adds people to a list → the operation that reads the list."""
 
 
-def key_of_list(key: str, operation: str) -> str:
-    """Return the name by which a journal has a key that a call of an operation has shown."""
-    return f"{key} {operation}" if key == ADD_MODE else key
-
-
-def key_if_empty(key: str) -> str:
-    """Return the name by which a journal has a key that a call has shown with a value of `empty_parts`."""
-    return f"{key} empty"
-
-
 def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
     """Return the keys of the parts of a body that a service may give by itself: false, or nothing.
 

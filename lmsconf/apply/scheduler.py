@@ -306,10 +306,13 @@ class CallRun:
         # After a defect nothing else is sent, either: what was done before is reported.
         if known is not error or _ends_all(known):
             self.result.stopped_by = self.result.stopped_by or known
-        unsure = isinstance(known, WriteOutcomeUnknown | WrongAssumption)
-        carried_out = isinstance(known, WrongAssumption) and known.is_done
         self._note(
-            call, CallStatus.FAILED, reason=known.message, hint=known.hint, unsure=unsure, carried_out=carried_out
+            call,
+            CallStatus.FAILED,
+            reason=known.message,
+            hint=known.hint,
+            unsure=isinstance(known, WriteOutcomeUnknown | WrongAssumption),
+            carried_out=isinstance(known, WrongAssumption) and known.is_done,
         )
 
     def _add_ready(self, ids: Iterable[str]) -> None:

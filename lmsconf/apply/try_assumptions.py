@@ -34,8 +34,6 @@ from lmsconf.apply.check_first_changes import (
     ComparedList,
     answer_keys,
     empty_parts,
-    key_if_empty,
-    key_of_list,
     named_people,
     without_second,
 )
@@ -64,8 +62,9 @@ class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
     A call rests on the keys that neither the project file states nor an earlier run has seen. What this run sees is
-    noted in its journal, by the names of `key_of_list` and `key_if_empty`. The first call of each sort is compared with
-    what it does along, reported in `side_effects`.
+    noted in its journal as `seen_values` reads it: a key alone, with the operation that has shown it, or with `empty`
+    where only false or nothing was sent. The first call of each sort is compared with what it does along, reported in
+    `side_effects`.
     """
 
     def __init__(
@@ -81,13 +80,14 @@ class FirstCalls:
             seen = seen_values(workspace.settings.root, workspace.connection.url)
             for key, calls in calls_by_key(plan, self._spec).items():
                 for call in calls:
-                    if not self._spec.is_known(key) and not self._is_seen(seen, key_of_list(key, call.operation)):
+                    name = f"{key} {call.operation}" if key == ADD_MODE else key
+                    if not self._spec.is_known(key) and not self._is_seen(seen, name):
                         keys[call.id] = keys.get(call.id, frozenset()) | {key}
             if not self._spec.is_known(MANAGED_GROUPS):
                 sorts = filter(None, map(sort_of_call, plan.calls))
                 self._watched = {sort for sort in sorts if not self._is_seen(seen, f"{MANAGED_GROUPS} {sort}")}
         self._keys, self._untried = keys, set[str]().union(*keys.values())
-        self._shown_empty = {key for key in self._untried if self._is_seen(seen, key_if_empty(key))}
+        self._shown_empty = {key for key in self._untried if self._is_seen(seen, f"{key} empty")}
         self._to_others = {
             one.address
             for one in plan.changes
@@ -294,7 +294,7 @@ class FirstCalls:
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
-        self._note(key_of_list(ADD_MODE, operation))
+        self._note(f"{ADD_MODE} {operation}")
         self._lists.discard(operation)
         if not self._lists:
             self._untried.discard(ADD_MODE)
@@ -430,7 +430,7 @@ class FirstCalls:
             empty -= {CLEAR_TIME}
         # Another run has to try again what depends on what is live.
         for key in sorted(keys & self._untried - (self._shown_empty & empty) - {TIME_FORMAT} - _BY_THEMSELVES):
-            self._note(key_if_empty(key) if key in empty else key)
+            self._note(f"{key} empty" if key in empty else key)
         self._shown_empty |= keys & empty
         self._untried -= keys - empty - _BY_THEMSELVES
 

@@ -228,39 +228,44 @@ def export_snapshot(
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
     live = LiveNames(named_context(snapshot, policy, api_spec), policy)
-    declared = find_declared_rows(existing_manifests, snapshot, policy, api_spec)
+    here = existing_manifests.in_workspace(policy.workspace)
+    declared = _declared_ids(here, snapshot, policy, api_spec)
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
-    new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
+    new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
+    named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
     managed = [
-        _limited(row, declared, policy) for row in new if not matches_patterns(str(row.address), policy.leave_alone)
+        _limited(row, named, named_here, policy.workspace)
+        for row in new
+        if not matches_patterns(str(row.address), policy.leave_alone)
     ]
     check.skipped.extend(row for row in managed if row.reason is not None)
     entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
-    of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return ExportResult(
         files=_files(entries, check.skipped, live, by),
-        counts={name: len(exported) for name, exported in of_kind.items()},
-        problems=(
-            *_first(
-                _warning(
-                    "export/left-out",
-                    f"left out: {unexportable_line(one)}",
-                    one.address,
-                    "It stays as it is, unmanaged.",
-                )
-                for one in check.skipped
-            ),
-            *_first(
-                _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
-                for entry in entries
-                for note in entry.notes
-            ),
-            *unread_value_notes(of_kind.get(USER, ()), snapshot),
-            *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
-        ),
+        counts={kind.name: sum(entry.address.kind == kind.name for entry in entries) for kind in wanted},
+        problems=_problems(entries, check.skipped, plan, snapshot),
         left_alone=len(new) - len(managed),
         declared=len(rows) - len(new),
+    )
+
+
+def _problems(
+    entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], plan: Plan, snapshot: Snapshot
+) -> tuple[Problem, ...]:
+    """Return warnings of what is left out, in whole or in part, and of what the next plan would delete."""
+    stays = "It stays as it is, unmanaged."
+    return (
+        *_first(
+            _warning("export/left-out", f"left out: {unexportable_line(row)}", row.address, stays) for row in skipped
+        ),
+        *_first(
+            _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
+            for entry in entries
+            for note in entry.notes
+        ),
+        *unread_value_notes([entry for entry in entries if entry.address.kind == USER], snapshot),
+        *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
     )
 
 
@@ -283,13 +288,11 @@ def _files(
     }
 
 
-def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy) -> ExportedEntry:
-    """Limit an entry whose address others declare to this workspace; if this one does, it is left out."""
-    if entry.reason is None and entry.address in declared.this_workspace:
+def _limited(entry: ExportedEntry, named: set[Address], named_here: set[Address], workspace: str) -> ExportedEntry:
+    """Limit an entry that manifests name for other workspaces to this one; if they name it here, it is left out."""
+    if entry.reason is None and entry.address in named_here:
         return replace(entry, reason="the manifests have an entry of that name, with another meaning")
-    if entry.address in declared.other_workspaces:
-        return replace(entry, body={**entry.body, "only_in": [policy.workspace]})
-    return entry
+    return replace(entry, body={**entry.body, "only_in": [workspace]}) if entry.address in named else entry
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -317,37 +320,18 @@ def _warning(code: str, message: str, address: Address, hint: str | None) -> Pro
     return Problem(code=code, message=message, severity=Severity.WARNING, address=str(address), hint=hint)
 
 
-class DeclaredRows(Struct, frozen=True):
-    """What existing manifests declare or delete.
-
-    ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.
-    """
-
-    ids: Mapping[str, frozenset[str]]
-    this_workspace: frozenset[Address]
-    other_workspaces: frozenset[Address]
-
-
-def find_declared_rows(
-    existing: Manifests,
-    snapshot: Snapshot,
-    policy: Policy,
-    api_spec: ApiSpec,
-) -> DeclaredRows:
-    """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
+def _declared_ids(
+    manifests: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec
+) -> Mapping[str, frozenset[str]]:
+    """Return the ids of live rows, by kind, that manifests declare or delete, also together with others."""
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
-    here = existing.in_workspace(policy.workspace)
-    ids = {
+    return {
         name: frozenset(
             (
                 *(match.row.id for match in result.matches if match.row is not None),
                 *(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None),
             )
         )
-        for name, result in match_all(planning, here).items()
+        for name, result in match_all(planning, manifests).items()
     }
-    everywhere, this_workspace = (
-        frozenset(entry.address for entry in (*of.declared, *of.absent)) for of in (existing, here)
-    )
-    return DeclaredRows(ids, this_workspace, everywhere - this_workspace)

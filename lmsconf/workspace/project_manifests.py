@@ -383,20 +383,21 @@ def _folder(text: str, root: Path) -> Path:
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    bare = replace(settings, root=folder, manifests=folder, overlays=())
-    base_settings, place = bare, NOWHERE
+    base_settings, place = replace(settings, root=folder, manifests=folder, overlays=()), NOWHERE
+    # Manifests alone are read with the current settings, so that no setting differs.
+    compared = settings
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
             place = request_destination(read_project_file(folder), name, folder)
-            base_settings = load_settings(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
+            base_settings = compared = load_settings(
+                folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today
+            )
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
             return _without_project(Manifests(problems=error.problems), policy), place
     base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
-    # Manifests alone are read with the current settings, so that no setting differs.
-    compared = settings_by_path(settings if base_settings is bare else base_settings)
-    return ManifestsVersion(load_manifests(base_settings), base_policy, compared), place
+    return ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:

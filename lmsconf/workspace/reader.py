@@ -56,7 +56,11 @@ def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: da
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
-    nouns = _nouns()
+    nouns: dict[str, tuple[str, str]] = {}
+    for kind in in_snapshot_order(KINDS.values()):
+        if kind.name == CONTENT_TARGET:
+            nouns[CONTENT] = kind.listing_nouns[CONTENT]
+        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
     held = [
         count_noun(len(snapshot.of(listing).rows), *noun)
         for listing, noun in nouns.items()
@@ -86,16 +90,6 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
-
-
-def _nouns() -> dict[str, tuple[str, str]]:
-    """Return the singular and plural of the rows of each listing that is counted for users."""
-    nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        if kind.name == CONTENT_TARGET:
-            nouns[CONTENT] = kind.listing_nouns[CONTENT]
-        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
-    return nouns
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
@@ -247,8 +241,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         error_free(manifests)
         # Where everything comparable was read already, all of it is compared.
-        compares = None if reads_all else self.settings.policy.compares
-        policy = replace(self.settings.policy, compares=compares)
+        policy = replace(self.settings.policy, compares=None) if reads_all else self.settings.policy
         renamed: dict[Address, RenameCandidate] = {}
         while True:
             plan, broken = self.partial_plan(add_previous_names(manifests, renamed), policy, snapshot)
@@ -263,7 +256,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             snapshot,
             declared,
             DriftInputs(
-                applied=None if base is None else self._applied(base, snapshot, compares),
+                applied=None if base is None else self._applied(base, snapshot, policy.compares),
                 edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
                 broken=broken,
                 needs={one.address: dependencies(one) for one in declared},
@@ -280,9 +273,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """What the base's manifests would change on the snapshot."""
         from lmsconf.planner.drift import AppliedBase
 
-        manifests, policy = base.version.manifests, base.version.policy
+        policy = replace(base.version.policy, compares=compares)
         try:
-            plan, broken = self.partial_plan(error_free(manifests), replace(policy, compares=compares), snapshot)
+            plan, broken = self.partial_plan(error_free(base.version.manifests), policy, snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
         return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
