@@ -231,8 +231,13 @@ class CallRun:
         self.result.is_abandoned = True
         lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
         self.result.errors.append(lost)
-        hint = "Apply again: what was done is detected, and only the rest is done."
-        self._note(call, CallStatus.FAILED, reason=lost.message, hint=hint, unsure=True)
+        self._note(
+            call,
+            CallStatus.FAILED,
+            reason=lost.message,
+            hint="Apply again: what was done is detected, and only the rest is done.",
+            unsure=True,
+        )
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""

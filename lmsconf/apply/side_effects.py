@@ -198,7 +198,8 @@ class ComparedGroups:
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
             return None
-        values, now = self._give_back(lost), self._managed_now()
+        values = self._give_back(lost)
+        now = _managed(read_person(self._client, self._id))
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
         return WrongAssumption(
@@ -239,7 +240,7 @@ class ComparedGroups:
                 with self._client.speaking(form), suppress(ApiError):
                     body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
                     self._client.send("POST", path, body=body, operation=operation)
-                    if group in self._managed_now():
+                    if group in _managed(read_person(self._client, self._id)):
                         try:
                             listed.compare()
                         except WrongAssumption as wrong:
@@ -248,9 +249,6 @@ class ComparedGroups:
             if listed.has_archived:
                 break  # Where the service replaces the list, these could not be put back.
         return {}
-
-    def _managed_now(self) -> Mapping[str, str]:
-        return _managed(read_person(self._client, self._id))
 
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""

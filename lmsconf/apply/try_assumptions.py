@@ -257,9 +257,10 @@ class FirstCalls:
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
-        rewrite = compared.with_others if is_whole else compared.without_last if compared.is_new else None
+        added, rewrite = compared.sent, compared.without_last if compared.is_new else None
+        if is_whole:
+            added, rewrite = replace(added, body=compared.with_others(added.body)), compared.with_others
         try:
-            added = replace(compared.sent, body=rewrite(compared.sent.body)) if rewrite and is_whole else compared.sent
             yield added
             # A list that was begun shows first whether who was in it stays.
             shows = begun is not None and compared.compare()
