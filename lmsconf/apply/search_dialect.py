@@ -232,8 +232,8 @@ class ValueSearch:
         demanded = frozenset(key for key in keys if spoken(key) in required)
         # A flag that says no is sent in any case: without it, the service might do what nobody planned.
         demanded |= {key for key in keys if body.get(spoken(key)) is False}
-        optional = keys - demanded
-        for kept in [*({one} for one in sorted(optional) if not demanded), frozenset[str]()]:
+        optional, nothing = keys - demanded, frozenset[str]()
+        for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
             self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
             self._sends = 0
             now, tried = self._once({}), demanded | kept
@@ -333,6 +333,7 @@ class ValueSearch:
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
+        # The same text for calls that are sent alike.
         before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
         lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
