@@ -159,12 +159,11 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
         An edit with any of them is not written.
         """
-        findings: list[DriftFinding] = []
         try:
             after = self.compute_drift(manifests)
             findings, problems = _all_findings(after), after.problems
         except ProblemsFound as error:
-            problems = error.problems
+            findings, problems = [], error.problems
         messages_before = {problem.message for problem in self.drift.problems}
         yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
         known = {one.address for one in _all_findings(self.drift)}

@@ -228,8 +228,8 @@ class ManifestEditor(Struct):
 
     def _reached(self, trails: Iterable[Trail]) -> Iterator[Node]:
         """Yield every node of a manifest that one of the paths matches."""
-        pages = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
-        roots = [root for page in pages for root in page.roots]
+        names = (name for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS))
+        roots = [root for name in names for root in self.page(name).roots]
         return (node for trail in trails for root in roots for node in _below(root, trail))
 
 
