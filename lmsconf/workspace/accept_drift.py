@@ -76,10 +76,10 @@ def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) 
     for pattern in patterns:
         if not pattern.matches:
             problem = unresolved_problem("--accept", pattern, addresses)
-            message, hint = problem.message, problem.hint or ""
+            message, hint = problem.message, problem.hint
             if problem.code != AMBIGUOUS:
                 message = f"--accept {pattern.typed}: no difference has this address"
-                if not hint.startswith("Did you mean"):
+                if hint is None or not hint.startswith("Did you mean"):
                     hint = "`lmsconf drift` lists the differences with their addresses."
             raise LmsconfError(message, hint=hint)
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
