@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from views.document_samples import EMPTY
 
-from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -46,7 +46,7 @@ def wanting(*calls: Call) -> Plan:
     return replace(EMPTY, calls=calls)
 
 
-def twice(address: Address = A, code: str = LIVE_TWICE) -> ProblemsFound:
+def twice(address: Address = A, code: str = "identity/live-twice") -> ProblemsFound:
     return ProblemsFound([Problem(code=code, message="two of them", address=str(address))])
 
 
@@ -120,7 +120,7 @@ def test_a_short_wait_is_used_to_its_end() -> None:
     assert scene.settle() == {"groupId": "g"}
     assert (scene.looks, scene.left) == ([0, 0.25, 0.75, 1], [1, 0.75, 0.25])
     scene = LookupScript([EMPTY])
-    assert [scene.time for _ in scene.resolver.poll_visibility()] == [0, 0.25, 0.75, 1]
+    assert [scene.time for _ in scene.resolver.poll_times(scene.resolver.patience)] == [0, 0.25, 0.75, 1]
 
 
 def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
@@ -243,8 +243,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.resolver.poll(lambda: found.pop(0), bool, is_lost=True) == {NEW: "7"}
+    assert scene.resolver.poll(lambda: found.pop(0), bool, scene.resolver.seconds) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.resolver.poll(dict, bool, is_lost=True) == {}
+    assert scene.resolver.poll(dict, bool, scene.resolver.seconds) == {}
     assert scene.time == 30.0

@@ -38,13 +38,8 @@ from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.reader import WaitClock
 
 Seen = TypeVar("Seen")
-LIVE_TWICE: Final = "identity/live-twice"
-_FIRST_PAUSE: Final = 0.25
-_LONGEST_PAUSE: Final = 5.0
-_MOST_ATTEMPTS: Final = 3
 _LAG: Final = 1.0
 """Seconds to wait for a call to show while none of its kind has."""
-_MOST_IN_VAIN: Final = 30
 
 
 class WriteStatus(Enum):
@@ -94,8 +89,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         error of the call if the retry fails.
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
-        for attempts_left in reversed(range(_MOST_ATTEMPTS)):
-            status = self._poll_status(sent, ids, conclusive)
+        for attempts_left in (2, 1, 0):
+            status = self._poll_status(sent, ids, conclusive, self.seconds)
             if status is WriteStatus.DONE:
                 return None
             if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
@@ -107,7 +102,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 lost = failure
             except Rejected:
                 # It may have been done before the retry, which is then rejected, and be readable only later.
-                if self._poll_status(sent, ids, {WriteStatus.DONE}) is WriteStatus.DONE:
+                if self._poll_status(sent, ids, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
                     return None
                 raise
         raise WriteOutcomeUnknown(
@@ -120,8 +115,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     def is_done(self, sent: IssuedRequest, ids: Learnt) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
         # A plan cannot be made while this run deletes what it reads.
-        now = self.poll(partial(self._status_now, sent, ids), lambda status: status is not WriteStatus.UNKNOWN)
-        return now is WriteStatus.DONE
+        conclusive = {WriteStatus.DONE, WriteStatus.MISSING}
+        return self._poll_status(sent, ids, conclusive, self.patience) is WriteStatus.DONE
 
     def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
         """Return a fresh plan of the resource, the first without the call, or the last; None if there is none.
@@ -129,71 +124,63 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         Raises WrongAssumption if the call has made a second one beside it.
         """
         fresh, begun = None, self.timing.now()
-        for _ in self.poll_visibility():
+        for _ in self.poll_times(self.patience):
             try:
                 fresh = self.look(sent.call.address)
             except LmsconfError as error:
                 twice = _live_twice(error, sent.call.address)
                 if twice and sent.call.address.kind == CONTENT_TARGET:
-                    message = f"the service made another one: {twice.message}"
-                    raise WrongAssumption(message, values={ON_EXISTING: "recreate"}) from error
+                    raise WrongAssumption(
+                        f"the service made another one: {twice.message}", values={ON_EXISTING: "recreate"}
+                    ) from error
                 continue
             if not is_left(fresh, sent, ids):
-                self.note_shown(sent, begun)
+                self.lags[sent.call.address.kind].append(self.timing.now() - begun)
                 break
         return fresh
 
-    def poll_visibility(self) -> Iterator[None]:
-        """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
-        return self._poll_times(self.patience)
-
-    def note_shown(self, sent: IssuedRequest, begun: float) -> None:
-        """Note that a call shows. begun: when it was sent, on the run's clock."""
-        self.lags[sent.call.address.kind].append(self.timing.now() - begun)
-
     def usual_lag(self, kind: str, tried: int) -> float:
-        """Return twice the longest lag of a kind's calls, in seconds: 1 if none is known, 0 after many tries."""
-        unknown = min(_LAG, self.patience) if tried < _MOST_IN_VAIN else 0.0
+        """Return twice the longest lag of a kind's calls, in seconds: 1 if unknown, 0 after 30 tries."""
+        unknown = min(_LAG, self.patience) if tried < 30 else 0.0
         return 2 * max(self.lags[kind], default=unknown / 2)
 
     def poll(
         self,
         read: Callable[[], Seen],
         is_enough: Callable[[Seen], bool],
-        *,
-        is_lost: bool = False,
         seconds: float | None = None,
     ) -> Seen:
         """Read until what is read is enough, or the time is over; return what was read last.
 
-        is_lost: the write has no response, so the time is that in which it may still arrive.
-        seconds: another time.
+        seconds: the time; default: that in which a write with a response may not be visible yet.
         """
-        for _ in self._poll_times(seconds or (self.seconds if is_lost else self.patience)):
+        for _ in self.poll_times(self.patience if seconds is None else seconds):
             seen = read()
             if is_enough(seen):
                 break
         return seen
 
-    def _poll_status(self, sent: IssuedRequest, ids: Learnt, conclusive: Set[WriteStatus]) -> WriteStatus:
+    def _poll_status(
+        self, sent: IssuedRequest, ids: Learnt, conclusive: Set[WriteStatus], seconds: float
+    ) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        return self.poll(partial(self._status_now, sent, ids), lambda status: status in conclusive, is_lost=True)
+        return self.poll(partial(self._status_now, sent, ids), conclusive.__contains__, seconds)
 
-    def _poll_times(self, seconds: float) -> Iterator[None]:
-        """Yield at once, then at exponentially growing intervals until the time is over."""
-        until, pause = self.timing.now() + seconds, _FIRST_PAUSE
+    def poll_times(self, seconds: float) -> Iterator[None]:
+        """Yield at once, then after 0.25 to 5 seconds, each time longer, until the time is over."""
+        until, pause = self.timing.now() + seconds, 0.25
         yield
         while (left := until - self.timing.now()) > 0 and not self.stop_waiting.is_set():
             self.timing.tell(left)
             self.timing.sleep(min(pause, left), self.stop_waiting)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, 5.0)
             yield
 
     def _status_now(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Return the status of the call according to a fresh plan. Raises DuplicateResource."""
         address = sent.call.address
         try:
-            fresh = self.look(address)
+            return WriteStatus.MISSING if is_left(self.look(address), sent, ids) else WriteStatus.DONE
         except LmsconfError as error:
             if is_creation(sent.call.operation) and (twice := _live_twice(error, address)):
                 raise DuplicateResource(
@@ -202,13 +189,12 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                     operation=sent.call.operation,
                 ) from error
             return WriteStatus.UNKNOWN
-        return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
 
 
 def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     """Return the problem that a resource is live twice, if a plan failed of it."""
-    twice = (one for one in error.problems if (one.code, one.address) == (LIVE_TWICE, str(address)))
-    return next(twice, None)
+    expected = ("identity/live-twice", str(address))
+    return next((one for one in error.problems if (one.code, one.address) == expected), None)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:

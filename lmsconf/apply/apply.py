@@ -101,16 +101,6 @@ class ApplyOptions(Struct, frozen=True, kw_only=True):
     interrupts: Interrupts = field(default_factory=Interrupts)
 
 
-class InterruptedBeforeStart(LmsconfError):
-    """Ctrl-C or SIGTERM before the first call."""
-
-    code = "interrupted"
-
-    def __init__(self, by: KeyboardInterrupt) -> None:
-        super().__init__("the run was interrupted before its first call", hint="Nothing was changed.")
-        self.exit = interrupt_exit_code(by)
-
-
 def apply_safely(
     settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyEvents
 ) -> tuple[ApplyReport, bool]:
@@ -157,7 +147,7 @@ def apply_safely(
         except KeyboardInterrupt as cut:
             interrupts.defer()
             progress.record(cut)
-            return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
+            return report_unstarted(workspace, plan, _interrupted(cut), meta=options.meta), False
         # To verify, the workspace is read again: let go of the old snapshot before, or both are in memory.
         del snapshot
         with journal or nullcontext():
@@ -175,6 +165,15 @@ def apply_safely(
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
             report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
         return report, journal is not None
+
+
+def _interrupted(by: KeyboardInterrupt) -> LmsconfError:
+    """Return the error of Ctrl-C or SIGTERM before the first call."""
+    error = LmsconfError(
+        "the run was interrupted before its first call", hint="Nothing was changed.", code="interrupted"
+    )
+    error.exit = interrupt_exit_code(by)
+    return error
 
 
 def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:
@@ -219,12 +218,7 @@ def _open_journal(
     settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    # The embedded workspace is in this process: no call of an earlier one can still take effect.
-    retention = Retention(
-        keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
-    )
     environ = os.environ if options.environ is None else options.environ
-    commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     if snapshot is not None and (number := len([*people_losing_answers(snapshot, plan.changes)])) > MOST_KEPT:
         progress.record(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
@@ -233,10 +227,13 @@ def _open_journal(
         settings.root,
         plan,
         meta=options.meta,
-        retention=retention,
+        # The embedded workspace is in this process: no call of an earlier one can still take effect.
+        retention=Retention(
+            keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
+        ),
         before=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
-        commit=commit,
+        commit=manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ),
         # An embedded workspace does not flush its commits to the disk either. Both outlive a process that is killed; a
         # power failure may lose the end of either.
         sync=(lambda _: None) if settings.workspace.embedded else os.fsync,
@@ -250,8 +247,11 @@ def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents) 
     if terms is None or not plan.calls:
         yield None
         return
-    timing = _wait_clock(progress, "lock", "Waiting until the lock of this run is listed")
-    locks = LockManager(workspace.connection, settle=workspace.settings.policy.settle, timing=timing)
+    locks = LockManager(
+        workspace.connection,
+        settle=workspace.settings.policy.settle,
+        timing=_wait_clock(progress, "lock", "Waiting until the lock of this run is listed"),
+    )
     try:
         with locks.hold(terms) as lease:
             yield lease.renew_before

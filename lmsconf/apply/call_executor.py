@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from operator import not_
-from typing import Final
 
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
@@ -86,12 +85,11 @@ def verify_grant(
         )
 
 
-Replay = Callable[[], Plan]
-"""Plan the changes of the plan again, on the workspace as it is now."""
+def refuse_late_deletion(call: Call, replay: Callable[[], Plan], resolver: AmbiguousWriteResolver) -> None:
+    """Raise StalePlan if people have invalidated a deletion since the plan was made.
 
-
-def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteResolver) -> None:
-    """Raise StalePlan if people have invalidated a deletion since the plan was made."""
+    replay: plans the changes of the plan again, on the workspace as it is now.
+    """
     # What this run has written may not be visible in listings yet.
     differences = resolver.poll(partial(_what_is_left, call, replay), not_)
     if differences:
@@ -103,23 +101,18 @@ def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteRes
         )
 
 
-def _what_is_left(call: Call, replay: Replay) -> tuple[Problem, ...]:
+def _what_is_left(call: Call, replay: Callable[[], Plan]) -> tuple[Problem, ...]:
     """Return why a deletion would not be sent now; nothing if it alone is left to do, or is done."""
     try:
         now = replay()
     except ProblemsFound as error:
         return error.problems
-    refused = [problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)]
     same = [one for one in now.calls if (one.address, one.operation) == (call.address, call.operation)]
     left = dict.fromkeys(str(one.address) for one in now.calls if any(one.id in waiting.needs for waiting in same))
     return (
-        *refused,
+        *(problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)),
         *(Problem(code=StalePlan.code, message=f"{address} has changed", address=address) for address in left),
     )
-
-
-_MAYBE_MISSING: Final = (400, 409, 422)
-"""Statuses with which a service may refuse to delete what does not exist."""
 
 
 class ResourceInUse(Rejected):
@@ -139,7 +132,7 @@ class CallExecutor:
         pool: WorkerPool,
         resolver: AmbiguousWriteResolver,
         plan: Plan,
-        replay: Replay,
+        replay: Callable[[], Plan],
         first_calls: FirstCalls,
     ) -> None:
         self._pool, self._resolver, self._first_calls = pool, resolver, first_calls
@@ -152,7 +145,9 @@ class CallExecutor:
             for call in plan.calls
             if call.id in first_calls.replacing and call.address in before
         }
-        self._updated = {one.address for one in plan.changes if one.action is Action.UPDATE}
+        self._updated = {
+            one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
+        }
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
@@ -163,17 +158,24 @@ class CallExecutor:
             refuse_late_deletion(sent.call, self._replay, self._resolver)
         response: Json = None
         try:
-            with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
+            with self._first_calls.comparing(client, sent, ids) as first:
+                send = partial(self._response, client, first, ids)
                 try:
-                    response = self._response(client, first, ids)
+                    response = send()
                 except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                    response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
+                    response = self._resolver.resolve(first, ids, lost, send)
         except Rejected as refused:
             if sent.call.id not in self._recreated:
                 raise
             raise self._put_back(client, sent, refused) from refused
         try:
-            return _usable(sent.call, self._created_ids(client, sent, response))
+            learnt = self._created_ids(client, sent, response)
+            for id in learnt.values():
+                # No later path could name it.
+                if why := path_segment_problem(id):
+                    message = f"the service returned an id for {sent.call.address} that cannot be used: {shorten(why)}"
+                    raise InvalidResponse(message)
+            return learnt
         except DuplicateResource:
             raise
         except ApiError as error:
@@ -200,11 +202,16 @@ class CallExecutor:
         if check := self._grants.get(call.id):
             verify_grant(client, sent, check, self._resolver)
         kind = KINDS[call.address.kind]
-        learnt = _ids_in(call, kind, response)
-        listing = kind.list_operation
-        if listing is None or _created_refs(call) <= learnt.keys():
+        learnt, listing = _ids_in(call, kind, response), kind.list_operation
+        created = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset[Ref]()
+        if is_creation(call.operation):
+            created |= {Ref(call.address)}
+        if listing is None or created <= learnt.keys():
             return learnt
-        found = self._resolver.poll(partial(_find_created_ids, client, call, kind, listing), bool, is_lost=True)
+        # Later calls may need these ids.
+        found = self._resolver.poll(
+            partial(_find_created_ids, client, call, kind, listing), bool, self._resolver.seconds
+        )
         return {**learnt, **found}
 
     def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
@@ -224,8 +231,9 @@ class CallExecutor:
                 label=call.id,
             )
         except Rejected as refused:
+            # A service may refuse to delete what does not exist with another status than 404 or 410.
             if call.method == "DELETE" and (
-                refused.is_missing or (refused.status in _MAYBE_MISSING and self._resolver.is_done(sent, ids))
+                refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent, ids))
             ):
                 return None
             raise self._explain_refusal(client, sent, refused) from refused
@@ -239,8 +247,7 @@ class CallExecutor:
         if (missing := missing_manager_right(client, sent, refused)) is not None:
             return missing
         if not refused.is_forbidden:
-            is_update = call.address.kind == CONTENT_TARGET and call.address in self._updated
-            return refused.restated(Rejected, HINT_ON_EXISTING) if is_update else refused
+            return refused.restated(Rejected, HINT_ON_EXISTING) if call.address in self._updated else refused
         if call.operation in REFUSED_IN_USE:
             try:
                 client.call(CUSTOM_FIELDS.name)
@@ -261,14 +268,6 @@ def _issued(call: Call, ids: Learnt) -> IssuedRequest:
     return IssuedRequest(call=call, path=path, body=body)
 
 
-def _usable(call: Call, learnt: Learnt) -> Learnt:
-    """Return the ids that a call created. Raises InvalidResponse for one that no later path can name."""
-    for id in learnt.values():
-        if why := path_segment_problem(id):
-            raise InvalidResponse(f"the service returned an id for {call.address} that cannot be used: {shorten(why)}")
-    return learnt
-
-
 def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
     """Return the ids in the response to a call: that of a created resource, as its listing has it."""
     if kind.name == CUSTOM_FIELD:
@@ -278,15 +277,17 @@ def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
     return id_in_response(call.address, answer, kind.list_operation.id)
 
 
-def _created_refs(call: Call) -> frozenset[Ref]:
-    """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
-    choices = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset()
-    return choices | {Ref(call.address)} if is_creation(call.operation) else choices
-
-
 def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOperation) -> Learnt:
-    """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
-    matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
+    """Find the ids of a creation with an unreadable response by its name.
+
+    Raises DuplicateResource, and ApiError where the listing may be incomplete.
+    """
+    # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
+    with WorkerPool(lambda: client, parallelism=1, executor=InlineExecutor()) as pool:
+        live = ConcurrentReader(pool, client.spec).rows(listing)
+    if live.incomplete:
+        raise InvalidResponse(live.incomplete, operation=listing.name)
+    matches = [row for row in live.rows if listed_name(kind, row) == call.address.name]
     if len(matches) > 1:
         raise DuplicateResource(
             f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in matches)}",
@@ -294,13 +295,3 @@ def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOpera
             operation=call.operation,
         )
     return _ids_in(call, kind, matches[0]) if matches else {}
-
-
-def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
-    """Return all rows of a listing. Raises ApiError where it may be incomplete."""
-    # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
-    with WorkerPool(lambda: client, parallelism=1, executor=InlineExecutor()) as pool:
-        rows = ConcurrentReader(pool, client.spec).rows(operation)
-    if rows.incomplete:
-        raise InvalidResponse(rows.incomplete, operation=operation.name)
-    return list(rows.rows)

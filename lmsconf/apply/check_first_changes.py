@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -25,7 +25,6 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
-    BATCH,
     CLEAR_TIME,
     WINDOW_KEYS,
     Value,
@@ -49,9 +48,8 @@ from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnkn
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
 from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
-from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Change
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import count_noun, normalize_name
 
 LISTS: Final = {
     "manual-groups.add-members": "manual-groups.members",
@@ -59,16 +57,6 @@ LISTS: Final = {
     "smart-groups.add-managers": "smart-groups.managers",
 }
 """Operation that adds people to a list → the operation that reads the list."""
-
-
-def key_of_list(key: str, operation: str) -> str:
-    """Return the name by which a journal has a key that a call of an operation has shown."""
-    return f"{key} {operation}" if key == ADD_MODE else key
-
-
-def key_if_empty(key: str) -> str:
-    """Return the name by which a journal has a key that a call has shown with a value of `empty_parts`."""
-    return f"{key} empty"
 
 
 def empty_parts(spec: ApiSpec, body: object) -> frozenset[str]:
@@ -112,20 +100,17 @@ class ComparedList:
         if not self.is_new:
             return None
         first = frozenset((min(self._added),))
-        one, others = (replace(self.sent, body=self._naming(people)) for people in (first, self._added - first))
+        one = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named & first))
+        others = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named - first))
         try:
             self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
-            self._resolver.poll(self._listed, first.issubset, is_lost=True)
+            self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
         rest = ComparedList(self._client, others, self._resolver)
         return rest if rest.others else None
-
-    def without_last(self, body: object) -> object:
-        """Return a body of a call without the person that `add_last` adds."""
-        return _with_lists(body, lambda named: named - {max(self._added)})
 
     def add_last(self) -> bool:
         """Add the last person of a new list; return whether the others are still in it.
@@ -154,26 +139,17 @@ class ComparedList:
         return self._before | self._added
 
     @property
-    def is_small(self) -> bool:
-        """Whether one call can name everybody."""
-        return len(self.everybody) <= self._client.spec.integer_behaviour(BATCH)
-
-    @property
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
         return any(is_archived(self._client, id) for id in self.others)
-
-    def whole(self) -> IssuedRequest:
-        """Return the call with everybody in its list."""
-        return replace(self.sent, body=self.with_others(self.sent.body))
 
     def with_others(self, body: object) -> object:
         """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
         return _with_lists(body, lambda named: self._before | named)
 
-    def _naming(self, people: frozenset[str]) -> object:
-        """Return the body of the call with these people alone."""
-        return _with_lists(self.sent.body, lambda _: people)
+    def without_last(self, body: object) -> object:
+        """Return a body of a call without the person that `add_last` adds."""
+        return _with_lists(body, lambda named: named - {max(self._added)})
 
     def compare(self) -> bool:
         """Return whether the list shows the call, with everybody who was in it before.
@@ -182,13 +158,13 @@ class ComparedList:
         be read.
         """
         try:
-            after = self._polled(self._added)
+            after = self._resolver.poll(self._listed, self._added.issubset)
             missing = self._before - after
             if not missing:
                 return self._added <= after
             body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
             self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
-            left = self._before - self._polled(self._before)
+            left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
                 f"the call was accepted, but the list could not be read after it: {error.message}",
@@ -203,13 +179,9 @@ class ComparedList:
             values={ADD_MODE: "replace"},
         )
 
-    def _polled(self, wanted: frozenset[str]) -> frozenset[str]:
-        """Return the list as soon as it has the wanted people, or as it is when the time for that is over."""
-        return self._resolver.poll(self._listed, wanted.issubset)
-
     def _first_listed(self) -> frozenset[str]:
         """Return the list as soon as it can be read: the list of a new group may not be at once."""
-        for _ in self._resolver.poll_visibility():
+        for _ in self._resolver.poll_times(self._resolver.patience):
             with suppress(Rejected):
                 return self._listed()
         return self._listed()
@@ -235,11 +207,6 @@ def is_archived(client: Client, person: str) -> bool:
     return True
 
 
-def adds_to_others(change: Change) -> bool:
-    """Whether a change adds people to a list with people in it."""
-    return any(field.added and members(change.before).get(field.path) for field in change.fields)
-
-
 def without_second(
     client: Client,
     sent: IssuedRequest,
@@ -257,8 +224,7 @@ def without_second(
         return second  # The service lists the audience under another id.
     delete = client.spec.operations["content-targets.delete"]
     row = rows[-1]
-    identity = {"targetId": row.target, "targetType": row.type, "contentId": row.content}
-    body = client.spec.body_to_wire(delete.id, **identity)
+    body = client.spec.body_to_wire(delete.id, targetId=row.target, targetType=row.type, contentId=row.content)
     resolver.again(sent.call)
     with suppress(Rejected):
         client.send(delete.method, delete.path, body=body, operation=delete.id)
@@ -266,17 +232,17 @@ def without_second(
     if len(rows) > 1:
         return second
     if rows:
-        message = "the service made a second assignment; one of the two is deleted"
-        return WrongAssumption(message, values=second.values)
+        return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
     resolver.again(sent.call)
     client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
     fresh = resolver.shown(sent, ids)
-    is_done = fresh is not None and not is_left(fresh, sent, ids)
-    message = "the service made a second assignment, and deleted both when one was to be deleted"
-    return WrongAssumption(message, values=second.values, is_done=is_done)
+    return WrongAssumption(
+        "the service made a second assignment, and deleted both when one was to be deleted",
+        values=second.values,
+        is_done=fresh is not None and not is_left(fresh, sent, ids),
+    )
 
 
-_MOST_FORMS: Final = 30
 _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
 
@@ -291,12 +257,6 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
         if field := fields.get(id):
             keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
     return frozenset(keys)
-
-
-def clearing_keys(fields: Iterable[FieldRow], paths: Collection[str]) -> frozenset[str]:
-    """Return the keys of what clears the answers at these paths of a change of a person."""
-    names = {normalize_name(path.removeprefix("answers.")) for path in paths}
-    return frozenset(clear_answer_key(field.type) for field in fields if normalize_name(field.name) in names)
 
 
 class ComparedAnswers:
@@ -334,10 +294,9 @@ class ComparedAnswers:
         begun = self._resolver.timing.now()
         missing = self._resolver.poll(self._missing, not_)
         self.compare_others()
-        if not missing:
-            self._resolver.note_shown(self._sent, begun)
-        else:
+        if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
+        self._resolver.lags[self._sent.call.address.kind].append(self._resolver.timing.now() - begun)
         if self._unshown:
             keys -= {answer_value_key(self._fields[id].type) for id in self._unshown}
             keys = frozenset() if self._unshown == self._answers.keys() else keys
@@ -351,15 +310,12 @@ class ComparedAnswers:
         lost = _lacking(after, {**self.others, **kept})
         if not lost:
             return
-        are_omitted = bool(lost.keys() & self.others.keys())
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
-        answers = "1 answer" if len(lost) == 1 else f"{len(lost)} answers"
-        do = "the call does not name" if are_omitted else "the plan does not change"
-        raise WrongAssumption(
-            f"{ANSWERS} cleared {answers} that {do}, {back}",
-            values={OMITTED: "clear", **forms} if are_omitted else forms,
-        )
+        do = "the plan does not change"
+        if lost.keys() & self.others.keys():
+            do, forms = "the call does not name", {OMITTED: "clear", **forms}
+        raise WrongAssumption(f"{ANSWERS} cleared {count_noun(len(lost), 'answer')} that {do}, {back}", values=forms)
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
         """Send all answers of the person, in other forms if those assumed are refused.
@@ -378,7 +334,7 @@ class ComparedAnswers:
                 if number < left:
                     best, left = {**best, key: value}, number
                     break
-        for forms in islice(joint_values(keys, own.behaviour, ""), _MOST_FORMS) if left == len(lost) else ():
+        for forms in islice(joint_values(keys, own.behaviour, ""), 30) if left == len(lost) else ():
             if not self._left_in(forms, whole, lost):
                 return forms, 0
         if 0 < left < len(lost):
@@ -389,16 +345,13 @@ class ComparedAnswers:
         """Send all answers in some forms; return how many of the lost ones are still missing."""
         try:
             with self._client.speaking(forms):
-                self._send(whole)
+                behaviour = self._client.spec.behaviour
+                answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
+                body = build_answers_body(behaviour, answers)
+                self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
         except Rejected:
             return len(lost)
         return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
-
-    def _send(self, whole: _Answers) -> None:
-        behaviour = self._client.spec.behaviour
-        answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
-        body = build_answers_body(behaviour, answers)
-        self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
 
     def _read_now(self) -> _Answers:
         return _read(self._client, self._sent) or {}
@@ -406,18 +359,19 @@ class ComparedAnswers:
     def _missing(self) -> str:
         """Return which effect of the call does not show; empty if all of it does."""
         after = self._read_now()
-        cleared = [id for id, value in self._answers.items() if not any(answer_leaves(value)) and id in self._fields]
-        still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
-        if still:
-            return f"the answer to {still[0].name} is still there"
+        for id, value in self._answers.items():
+            if id in self._fields and not any(answer_leaves(value)) and normalize_name(self._fields[id].name) in after:
+                return f"the answer to {self._fields[id].name} is still there"
         check = grant_verification(self._sent.call)
         if check is None:
             return ""
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
-        hidden = (field for id, field in self._fields.items() if field.hidden and id in self._answers)
-        self._unshown = {str(field.id) for field in hidden if normalize_name(field.name) not in after}
-        pairs = (one for one in check.granted(call) if isinstance(one, tuple))
-        granted = {one for one in pairs if one[0] not in self._unshown}
+        self._unshown = {
+            id
+            for id, field in self._fields.items()
+            if field.hidden and id in self._answers and normalize_name(field.name) not in after
+        }
+        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
 

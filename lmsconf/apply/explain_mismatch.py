@@ -6,8 +6,9 @@ of answers and times). What was sent and what is read back tell the explanations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -29,8 +30,9 @@ from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
 from lmsconf.kinds.assignment.steps import TARGET_KEYS
 from lmsconf.manifest.edit.text_edits import format_scalar
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.time_formats import cut_time, duration_in_words
 
@@ -47,27 +49,16 @@ def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
     """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
-    found = (error.values for error in errors if isinstance(error, WrongAssumption))
-    values = {key: value for some in found for key, value in some.items()}
-    if not values:
-        return
-    points = "1 point" if len(values) == 1 else f"{len(values)} points"
-    message = f"the service differs in {points} from what was assumed; nothing else was sent that rests on them"
-    probe = "`lmsconf doctor --probe --user EMAIL --content NAME` finds out the others before the next apply."
-    yield Problem(
-        code=WrongAssumption.code,
-        message=message,
-        severity=Severity.WARNING,
-        hint=f"{dialect_hint(values)}\n{probe}",
-    )
-
-
-_SHOWN: Final = 3
-_CREATED: Final = {
-    "first_name": "users.create.firstName",
-    "last_name": "users.create.lastName",
-    "language": "users.create.language",
-}
+    found = (error.values.items() for error in errors if isinstance(error, WrongAssumption))
+    if values := dict(chain.from_iterable(found)):
+        yield Problem(
+            code=WrongAssumption.code,
+            message=f"the service differs in {count_noun(len(values), 'point')} from what was assumed; nothing else "
+            "was sent that rests on them",
+            severity=Severity.WARNING,
+            hint=f"{dialect_hint(values)}\n"
+            "`lmsconf doctor --probe --user EMAIL --content NAME` finds out the others before the next apply.",
+        )
 
 
 class _Explanation(Struct, frozen=True):
@@ -86,82 +77,65 @@ _PRECISIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Key → how a service may cut its time. Minutes of a window are tried as a value of their key."""
 
 
-_OFFSETS: Final = timedelta(minutes=15)
-_LARGEST_OFFSET: Final = timedelta(hours=14)
-"""Offsets of local times are multiples of the one, up to the other."""
-
-
 class _Left(Struct, frozen=True):
     """One key of a change that a fresh plan still has: `before` is live.
 
-    change: the change of the fresh plan. planned: that of the plan that was applied. batches: of each call of that plan
-    for this resource, the operation and the people that it named. zone: the name of the project's time zone.
+    change: of the fresh plan. planned: of the plan that was applied. calls: of that plan, for this resource.
+    zone: the name of the project's time zone.
     """
 
     field: FieldChange
     change: Change
     planned: Change
-    batches: tuple[tuple[str, tuple[str, ...]], ...]
+    calls: Sequence[Call]
     zone: str | None
     behaviour: Callable[[str], str]
-
-    @property
-    def was_named(self) -> bool:
-        """Whether the plan changed the key."""
-        return self.planned.action is Action.CREATE or any(one.path == self.field.path for one in self.planned.fields)
 
 
 def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
     """Return the problem of a change that a fresh plan still has, although its calls were accepted."""
     planned = next((one for one in plan.changes if one.address == change.address), None)
     calls = [call for call in plan.calls if call.address == change.address]
-    keys = list(dict.fromkeys(key for call in calls for key in spec[call.operation].dialect_keys))
-    message = f"{change.address}: the service accepted its creation, but it still cannot be read"
+    keys = [key for call in calls for key in spec[call.operation].dialect_keys]
     values: dict[str, str] = {}
-    done = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
-    if done and planned is not None and change.action in (Action.UPDATE, Action.REPLACE):
-        batches = tuple((call.operation, call.people) for call in calls)
-        lefts = [_Left(field, change, planned, batches, plan.timezone, spec.behaviour) for field in change.fields]
-        explained = [_explained(left) for left in lefts]
-        seen = [_seen(left, one.why) for left, one in zip(lefts, explained, strict=True)]
-        message = f"{change.address}: the service accepted the calls, but it is still not as planned: {few(seen, '; ')}"
-        values = {key: value for one in explained for key, value in one.values.items()}
-        keys = list(dict.fromkeys(key for one in explained for key in one.keys if key not in values))
-    elif done:
-        message = f"{change.address}: the service accepted the calls, but it is still not as planned"
+    message = "the service accepted its creation, but it still cannot be read"
+    if all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address):
+        message = "the service accepted the calls, but it is still not as planned"
         if change.action is Action.DELETE:
-            message += ": it is still there"
-            keys = []
+            message, keys = f"{message}: it is still there", []
+        elif planned is not None and change.action is not Action.CREATE:
+            explained = [
+                _explained(_Left(field, change, planned, calls, plan.timezone, spec.behaviour))
+                for field in change.fields
+            ]
+            seen = [_seen(field, one.why) for field, one in zip(change.fields, explained, strict=True)]
+            message = f"{message}: {few(seen, '; ')}"
+            values = {key: value for one in explained for key, value in one.values.items()}
+            keys = [key for one in explained for key in one.keys if key not in values]
+    hint = [dialect_hint(values)] if values else []
+    if named := ", ".join(f"{key} (now {spec.behaviour(key)})" for key in dict.fromkeys(keys)):
+        hint.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
     return Problem(
         code="apply/no-effect",
-        message=message,
-        hint=_hint(values, keys, spec),
+        message=f"{change.address}: {message}",
+        hint="\n".join(hint or ["Plan again to see what remains."]),
         source=change.source,
         address=str(change.address),
     )
 
 
-def _hint(values: Mapping[str, str], keys: Iterable[str], spec: ApiSpec) -> str:
-    lines = [dialect_hint(values)] if values else []
-    if named := ", ".join(f"{key} (now {spec.behaviour(key)})" for key in keys):
-        lines.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
-    return "\n".join(lines or ["Plan again to see what remains."])
-
-
-def _seen(left: _Left, why: str) -> str:
+def _seen(field: FieldChange, why: str) -> str:
     """Return what is live of one key, and what was planned."""
-    field = left.field
+    said = f"{field.path} is {_text(field.before)}, not {_text(field.after)}"
     if field.added or field.removed:
         sides = (("lack", field.added), ("still have", field.removed))
         said = f"{field.path} {' and '.join(f'{verb} {few(_texts(items))}' for verb, items in sides if items)}"
-    else:
-        said = f"{field.path} is {_text(field.before)}, not {_text(field.after)}"
     return f"{said} ({why})" if why else said
 
 
 def _explained(left: _Left) -> _Explanation:
     """Return what would explain that one key is not as planned, by the operations that should have changed it."""
-    path, sent = left.field.path, {operation for operation, _ in left.batches}
+    path, sent = left.field.path, {call.operation for call in left.calls}
     top, _, _ = path.partition(".")
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(left, operation)
@@ -180,14 +154,15 @@ def _explained(left: _Left) -> _Explanation:
         return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
     if path == "custom_archive_date" and (why := deviation_of(left.field)):
         return _Explanation(why=why)
-    keys = {
-        "users.create": _CREATED.get(path),
-        "users.set-custom-archived-date": "users.set-custom-archived-date.date"
-        if path == "custom_archive_date"
-        else None,
-        "manual-groups.rename": "manual-groups.rename.name" if path == "name" else None,
+    named = {
+        "first_name": "users.create.firstName",
+        "last_name": "users.create.lastName",
+        "language": "users.create.language",
+        "custom_archive_date": "users.set-custom-archived-date.date",
+        "name": "manual-groups.rename.name",
     }
-    return _Explanation(keys=tuple(key for operation, key in keys.items() if key and operation in sent))
+    key = named.get(path, "")
+    return _Explanation(keys=(key,) if key.rpartition(".")[0] in sent else ())
 
 
 def _of_list(left: _Left, operation: str) -> _Explanation:
@@ -195,14 +170,15 @@ def _of_list(left: _Left, operation: str) -> _Explanation:
     missing = {*_texts(left.field.added)}
     if not missing:
         return _Explanation()
-    batches = [{*people} for adds, people in left.batches if adds == operation]
+    batches = [{*call.people} for call in left.calls if call.operation == operation]
     named = set().union(*batches)
     arrived = named - missing
     if arrived and left.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
         live = members(left.change.before).get(left.field.path)
-        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
-        is_all = isinstance(live, list) and {*_texts(live)} == arrived
-        holds = f"the list now holds only {people} added" if is_all else "they were in the list before"
+        holds = "they were in the list before"
+        if isinstance(live, list) and {*_texts(live)} == arrived:
+            people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
+            holds = f"the list now holds only {people} added"
         return _Explanation({ADD_MODE: "replace"}, why=f"{holds}: the service replaces")
     if arrived:
         return _Explanation(why="the service passed them over")
@@ -215,14 +191,15 @@ def _of_list(left: _Left, operation: str) -> _Explanation:
 def _of_answer(left: _Left) -> _Explanation:
     """An answer: one that no call named, one that was to be cleared, or one that was to be given."""
     live, wanted = left.field.before, left.field.after
-    if not left.was_named and not live:
+    was_named = any(one.path == left.field.path for one in left.planned.fields)
+    if not was_named and left.planned.action is not Action.CREATE and not live:
         return _Explanation({OMITTED: "clear"}, why="the service clears the answers that a call omits")
-    several = isinstance(live or wanted, list) or bool(left.field.added or left.field.removed)
-    types = ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")
+    several = isinstance(live or wanted, list) or left.field.added or left.field.removed
     of = answer_value_key if wanted or left.field.added else clear_answer_key
-    is_unseen = not (live or left.field.removed)
-    why = "a service may not show answers to hidden fields: leave them out" if is_unseen else ""
-    return _Explanation(keys=tuple(of(type) for type in types), why=why)
+    keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
+    if live or left.field.removed:
+        return _Explanation(keys=keys)
+    return _Explanation(keys=keys, why="a service may not show answers to hidden fields: leave them out")
 
 
 def _of_target(left: _Left) -> _Explanation:
@@ -243,9 +220,9 @@ def _of_target(left: _Left) -> _Explanation:
         values = {DEFAULT_START: "now"} if stays and left.behaviour(DEFAULT_START) == "open" else {}
         return _Explanation(values, why=f"the service sets it by itself: declare a value{again}")
     if wanted is None:
-        other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
         tried = left.behaviour(CLEAR_TIME)
-        return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
+        other = " or ".join(way for way in ("null", "omit", "empty") if way != tried)
+        return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {other} may")
     if abs(_instant(live) - _instant(wanted)) < timedelta(minutes=1) and not _instant(live).second:
         return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")
     return _Explanation(keys=(TIME_FORMAT,))
@@ -253,23 +230,24 @@ def _of_target(left: _Left) -> _Explanation:
 
 def deviation_of(field: FieldChange) -> str | None:
     """Return how a service keeps or shows a declared time otherwise; None if the live one is another."""
-    is_time = field.path in _PRECISIONS and field.before and field.after
-    return _cut(field) or _shift(field) if is_time else None
+    if field.path not in _PRECISIONS or not field.before or not field.after:
+        return None
+    if cut := _cut(field):
+        return cut
+    shift = _instant(field.before) - _instant(field.after)
+    is_zone = field.path != "custom_archive_date" and shift and not shift % timedelta(minutes=15)
+    if not is_zone or abs(shift) > timedelta(hours=14):
+        return None
+    by = f"{duration_in_words(abs(shift).total_seconds())} {'later' if shift > timedelta() else 'earlier'}"
+    return f"it is shown {by}, as a local time would be: {TIME_ZONE} names the zone"
 
 
 def _cut(field: FieldChange) -> str | None:
     live, wanted = _instant(field.before), _instant(field.after)
-    cuts = (one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted)
-    return next((f"the service cuts it to the {one}: declare the time that it keeps" for one in cuts), None)
-
-
-def _shift(field: FieldChange) -> str | None:
-    shift = _instant(field.before) - _instant(field.after)
-    if field.path == "custom_archive_date" or not shift or shift % _OFFSETS or abs(shift) > _LARGEST_OFFSET:
-        return None
-    side = "later" if shift > timedelta() else "earlier"
-    by = duration_in_words(abs(shift).total_seconds())
-    return f"it is shown {by} {side}, as a local time would be: {TIME_ZONE} names the zone"
+    for one in _PRECISIONS[field.path]:
+        if live == cut_time(wanted, one) != wanted:
+            return f"the service cuts it to the {one}: declare the time that it keeps"
+    return None
 
 
 def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:
@@ -296,8 +274,8 @@ def _text(value: Json) -> str:
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else f'"{value}"'
 
 
-def few(texts: Iterable[str], separator: str = ", ", *, most: int = _SHOWN) -> str:
+def few(texts: Iterable[str], separator: str = ", ", *, most: int = 3) -> str:
     """Return the first texts, joined, and how many more there are."""
     shown = list(texts)
-    more = f"{separator}and {len(shown) - most} more" if len(shown) > most else ""
+    more = f"{separator}and {len(shown) - most:,} more" if len(shown) > most else ""
     return separator.join(shown[:most]) + more

@@ -184,9 +184,8 @@ class Project(Struct, frozen=True):
         """
         manifests = self._manifests()
         with self._reader() as reader:
-            snapshot = reader.snapshot(progress, manifests)
             return export_snapshot(
-                snapshot,
+                reader.snapshot(progress, manifests),
                 self.settings.policy,
                 reader.connection.spec,
                 only_kinds=None if kinds is None else tuple(kinds),

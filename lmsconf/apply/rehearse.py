@@ -7,15 +7,14 @@ and foretold refusals stop nothing here: the calls are sent as if they were allo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
-from threading import Event, Lock
-from typing import Final
+from threading import Event
 
-from msgspec import Struct, convert
+from msgspec import convert
 from msgspec.structs import replace
 
 from lmsconf import __version__
@@ -23,6 +22,7 @@ from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS
+from lmsconf.apply.explain_mismatch import few
 from lmsconf.apply.replanning import plan_anew
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import ApplyEvents
@@ -30,6 +30,7 @@ from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, CallResult, CallStatus
@@ -60,9 +61,6 @@ from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
-_SHOWN: Final = 5
-"""How many reasons, or resources that the twin plans otherwise, are shown; the others are counted."""
-
 
 class CannotRehearse(LmsconfError):
     """A snapshot of which no twin can be made, or a twin that does not read as the workspace."""
@@ -71,15 +69,13 @@ class CannotRehearse(LmsconfError):
 
 
 class RehearsalClock:
-    """A clock that passes only by waiting, so that retries of a rehearsal take no time. Thread-safe.
+    """A clock that passes only by waiting, so that retries of a rehearsal take no time.
 
     start: when it starts, as ISO 8601.
     """
 
     def __init__(self, start: str) -> None:
-        self._start = datetime.fromisoformat(start)
-        self._passed = 0.0
-        self._lock = Lock()
+        self._start, self._passed = datetime.fromisoformat(start), 0.0
 
     def passed(self) -> float:
         """Seconds that somebody waited."""
@@ -87,8 +83,7 @@ class RehearsalClock:
 
     def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
-        with self._lock:
-            self._passed += seconds
+        self._passed += seconds
 
     def now(self) -> datetime:
         """The time in UTC."""
@@ -99,16 +94,11 @@ class RehearsalClock:
         return self.now().timestamp()
 
 
-class Twin(Struct, frozen=True, kw_only=True):
-    """An open twin. workspace: reads and plans on it, one request at a time, so that a run can be repeated."""
-
-    service: Sandbox
-    workspace: WorkspaceReader
-
-
 @contextmanager
-def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]:
+def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple[Sandbox, WorkspaceReader]]:
     """Open a twin of a workspace for the length of a block. at: the time on its clock.
+
+    The reader plans on it, one request at a time, so that a run can be repeated.
 
     Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
     what it does not hold.
@@ -125,29 +115,27 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
         # The ids that a snapshot holds may be of any form: none is one that a deleted resource of the workspace had.
         ids=lambda prefix: f"twin-{prefix}-{next(numbers)}",
     )
-    try:
-        _fill(service, snapshot)
-        yield Twin(service=service, workspace=_workspace(service, settings, clock))
-    finally:
-        service.close_workspace()
-
-
-def _workspace(service: Sandbox, settings: Settings, clock: RehearsalClock) -> WorkspaceReader:
-    """Return a reader with a connection of its own, on which waiting takes no time."""
     retry = RetryPolicy(
         sleep=clock.wait,
         clock=clock.passed,
         wall_clock=clock.epoch,
         random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
     )
-    return WorkspaceReader(
-        settings=settings,
-        connection=Connection(settings, retry=retry, service=service),
-        parallelism=1,
-        clock=clock.now,
-        timing=WaitClock(now=clock.passed, sleep=clock.wait),
-        patience=0.0,
-    )
+    try:
+        _fill(service, snapshot)
+        yield (
+            service,
+            WorkspaceReader(
+                settings=settings,
+                connection=Connection(settings, retry=retry, service=service),
+                parallelism=1,
+                clock=clock.now,
+                timing=WaitClock(now=clock.passed, sleep=clock.wait),
+                patience=0.0,
+            ),
+        )
+    finally:
+        service.close_workspace()
 
 
 def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str | int]:
@@ -155,11 +143,11 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
 
     `auto` means that of the service, which only its own times show.
     """
-    behaviour = ApiSpec(settings.dialect).behaviour(TIME_FORMAT)
-    rows = (row for listing in snapshot.listings.values() for row in listing.rows)
-    ends = (getattr(row, key, None) for row in rows for key in ("start", "finish"))
-    first = next((end for end in ends if isinstance(end, str)), None) if behaviour == "auto" else None
-    return settings.dialect if first is None or not first.isdigit() else {**settings.dialect, TIME_FORMAT: "epoch-ms"}
+    ends = (end for row in snapshot.rows(TargetRow) for end in (row.start, row.finish) if end is not None)
+    is_auto = ApiSpec(settings.dialect).behaviour(TIME_FORMAT) == "auto"
+    if is_auto and next(ends, "").isdigit():
+        return {**settings.dialect, TIME_FORMAT: "epoch-ms"}
+    return settings.dialect
 
 
 def _fill(service: Sandbox, snapshot: Snapshot) -> None:
@@ -168,13 +156,11 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
         with service.store.write_transaction() as repository:
             fill_workspace(repository, snapshot, source="snapshot", spec=service.spec, keeps_unlisted=True)
     except ProblemsFound as error:
-        reasons = [problem.message for problem in error.problems]
-        more = [f"… and {len(reasons) - _SHOWN:,} more"] if len(reasons) > _SHOWN else []
-        hint = "\n".join(["It does not hold what a twin needs:", *map(escape_invisible, reasons[:_SHOWN]), *more])
-        raise CannotRehearse("the plan cannot be rehearsed on this snapshot", hint=hint) from error
-
-
-_AGAIN = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
+        raise CannotRehearse(
+            "the plan cannot be rehearsed on this snapshot",
+            hint="It does not hold what a twin needs:\n"
+            + few([escape_invisible(problem.message) for problem in error.problems], "\n", most=5),
+        ) from error
 
 
 def refuse_unrehearsed(plan: Plan, digest: str) -> None:
@@ -182,17 +168,18 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
 
     The receipt is covered by the seal and the signature of the plan file, which loading it verifies.
     """
+    again = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
     if plan.rehearsal is None:
-        raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=_AGAIN)
+        raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=again)
     receipt = plan.rehearsal.receipt
     if receipt.plan_digest != digest:
         raise StalePlan(
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
-            hint=_AGAIN,
+            hint=again,
         )
     if receipt.outcome is not RehearsalOutcome.SUCCESS:
-        words = {RehearsalOutcome.REFUSED: "some of its calls were refused"}
-        why = words.get(receipt.outcome, "a second plan on the twin was not empty")
+        is_refused = receipt.outcome is RehearsalOutcome.REFUSED
+        why = "some of its calls were refused" if is_refused else "a second plan on the twin was not empty"
         raise StalePlan(
             f"the rehearsal of the plan did not succeed: {why}",
             hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
@@ -200,7 +187,8 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
 
 
 def rehearse_on(
-    twin: Twin,
+    service: Sandbox,
+    twin: WorkspaceReader,
     plan: Plan,
     manifests: Manifests,
     policy: Policy,
@@ -211,12 +199,15 @@ def rehearse_on(
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    progress = progress or ApplyEvents()
-    planned = partial(plan_anew, twin.workspace, manifests, policy, progress.phase, "Reading")
+    progress, spec = progress or ApplyEvents(), twin.connection.spec
+    planned = partial(plan_anew, twin, manifests, policy, progress.phase, "Reading")
     _refuse_other_plan(plan, planned()[0])
-    report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
-    requests = len(twin.service.log)
-    remaining, problems = _second_plan(report, planned)
+    report = execute(twin, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
+    requests = len(service.log)
+    remaining, problems = report.residue, report.problems
+    if report.verified.scope is not VerifyMode.ALL:
+        now, broken = planned()
+        remaining, problems = now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
     failed = tuple(
         convert(outcome, CallResult, from_attributes=True)
         for outcome in report.outcomes
@@ -237,19 +228,18 @@ def rehearse_on(
         # What a plan says of such a change is said of the plan itself.
         remaining=tuple(replace(change, problems=()) for change in remaining),
         problems=problems,
-        assumptions=tuple(_assumptions(plan, twin.workspace.connection.spec)),
-        memberships=tuple(_groups(twin.workspace.connection, plan, report, remaining)),
+        assumptions=tuple(
+            RehearsedAssumption(
+                key=key,
+                value=spec.behaviour(key),
+                operations=tuple(dict.fromkeys(call.operation for call in calls)),
+                declared=spec.is_known(key),
+            )
+            for key, calls in calls_by_key(plan, spec).items()
+        ),
+        memberships=tuple(_groups(twin.connection, plan, report, remaining)),
         pace=RehearsalPace(requests=requests),
     )
-
-
-def _assumptions(plan: Plan, spec: ApiSpec) -> Iterator[RehearsedAssumption]:
-    """Yield the dialect keys that the calls of the plan rely on."""
-    for key, calls in calls_by_key(plan, spec).items():
-        operations = tuple(dict.fromkeys(call.operation for call in calls))
-        yield RehearsedAssumption(
-            key=key, value=spec.behaviour(key), operations=operations, declared=spec.is_known(key)
-        )
 
 
 def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
@@ -257,25 +247,15 @@ def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
 
     The order of lists in a change is that of responses, and means nothing.
     """
-    keys = ("action", "before", "after")
-    then, now = ({str(change.address): change_hash(change, keys) for change in one.changes} for one in (plan, twins))
-    differs = sorted({address for address, _ in then.items() ^ now.items()})
-    if differs:
-        more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
+    then, now = (
+        {(str(change.address), change_hash(change, ("action", "before", "after"))) for change in one.changes}
+        for one in (plan, twins)
+    )
+    if differs := sorted({address for address, _ in then ^ now}):
         raise CannotRehearse(
-            f"the plan cannot be rehearsed: the twin gives another plan for {', '.join(differs[:_SHOWN])}{more}",
+            f"the plan cannot be rehearsed: the twin gives another plan for {few(differs, most=5)}",
             hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
         )
-
-
-def _second_plan(
-    report: ApplyReport, planned: Callable[[], tuple[Plan, tuple[Problem, ...]]]
-) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-    """Return the changes and errors of the second plan: that of the run's verification, if it was made."""
-    if report.verified.scope is VerifyMode.ALL:
-        return report.residue, report.problems
-    now, broken = planned()
-    return now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
 
 
 def _groups(
@@ -298,8 +278,9 @@ def _groups(
         # A service may have several manual groups of a name.
         ids |= smart_group_ids(api, smart - ids.keys())
         for group in plan.effects.groups:
-            is_deleted = group.address in deleted
-            members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
+            members: frozenset[RemoteId] | None = frozenset()
+            if group.address not in deleted:
+                members = _live_members(api, group.address, ids.get(group.address))
             yield RehearsedGroup(
                 address=group.address,
                 before=group.before,
@@ -350,7 +331,7 @@ def rehearsed_plan(
         else plan_with_base(reader, manifests, policy, base, snapshot=live)
     )
     plan, rate = replace(plan, offline=offline), None if offline else reader.connection.rate
-    with open_twin(live, reader.settings, plan.created_at) as twin:
-        done = rehearse_on(twin, plan, manifests, policy, live, progress)
+    with open_twin(live, reader.settings, plan.created_at) as (service, twin):
+        done = rehearse_on(service, twin, plan, manifests, policy, live, progress)
     pace = replace(done.pace, rate=rate, is_limit=rate is not None and rate == max_rate)
     return replace(plan, rehearsal=replace(done, pace=pace))

@@ -35,12 +35,8 @@ from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import WaitClock
 
-_NAME: Final = re.compile(
-    re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
-)
 CLOCKS_DIFFER: Final = 60.0
 """Seconds of clock skew tolerated between two machines when a lease expires."""
-_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class LockHeldElsewhere(LmsconfError):
@@ -68,9 +64,12 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
         """Parse a group as a lock; None if it is not one."""
         if not name.startswith(LOCK_PREFIX):
             return None
-        match = _NAME.fullmatch(name)
+        match = re.fullmatch(re.escape(LOCK_PREFIX) + r"(\w+) until (\S+) held by (.+)", name, re.DOTALL)
+        seconds = None
         key, until, owner = match.groups() if match else ("", "", name.removeprefix(LOCK_PREFIX))
-        return cls(id=id, key=key, until=_seconds(until), owner=owner)
+        with suppress(ValueError):
+            seconds = datetime.fromisoformat(until).timestamp()
+        return cls(id=id, key=key, until=seconds, owner=owner)
 
     @property
     def name(self) -> str:
@@ -89,17 +88,10 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
 
 
 def _text(seconds: float) -> str:
-    if seconds >= _LAST:
+    if seconds >= datetime(9999, 12, 31, tzinfo=UTC).timestamp():
         # A date written by hand into a name, which overflows in UTC.
         return "the end of time"
     return format_utc(datetime.fromtimestamp(seconds, UTC))
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
 
 
 _RENEWED_AFTER: Final = 1 / 3
@@ -167,7 +159,10 @@ class LockLease:
             if self._is_due(now):
                 self._renew(now)
             elif not 0 <= now - self._checked_at < _CHECKED_EVERY:
-                self._check_exists(now)
+                # By its id: a listing may miss it, as it moves between pages while calls create and delete groups.
+                with suppress(InvalidResponse):  # inconclusive; the next call checks again
+                    self._manager.call("manual-groups.members", self._lock)
+                    self._checked_at = now
             # The response may have arrived late.
             self._refuse_expired(call)
 
@@ -180,12 +175,10 @@ class LockLease:
         if self._renewer.ident:
             self._renewer.join()
         try:
-            locks = (
-                [self._lock] if self._lock.id else [lock for lock in self._manager.list_locks() if lock.key == self.key]
-            )
-            for lock in locks:
-                self._manager.delete(lock)
-                self._manager.left = None
+            for lock in [self._lock] if self._lock.id else self._manager.list_locks():
+                if lock.key == self.key:
+                    self._manager.delete(lock)
+                    self._manager.left = None
         except LmsconfError as error:
             self._manager.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
@@ -222,24 +215,12 @@ class LockLease:
             # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
             self._lock, self._checked_at, self._begun = renewed, now, now
 
-    def _check_exists(self, now: float) -> None:
-        """Raise LockLost if the lock's group does not exist."""
-        # By its id: while calls create and delete groups, a listing may miss it, as it moves between pages.
-        with suppress(InvalidResponse):  # inconclusive; the next call checks again
-            self._manager.call("manual-groups.members", self._lock)
-            self._checked_at = now
-
-
-_VISIBLE_WITHIN: Final = 10.0
-"""Seconds in which a new group must become visible, even if the project's `settle` is shorter."""
-_MOST_LISTINGS: Final = 3
-"""Attempts at a complete listing: locks of other runs are created and deleted, which can leave a gap between pages."""
-
 
 class LockManager:
     """List, create and delete locks of one workspace. `left`: a message when a lock could not be deleted.
 
-    settle: seconds until a new group is visible. idle: waits between renewals, and returns True when they must end.
+    settle: seconds until a new group is visible; it gets at least ten.
+    idle: waits between renewals, and returns True when they must end.
     """
 
     def __init__(
@@ -254,12 +235,13 @@ class LockManager:
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or WaitClock(), key
         self._idle = idle
-        self._visible_within = max(settle, _VISIBLE_WITHIN)
+        self._visible_within = max(settle, 10.0)
         self.left: str | None = None
 
     def list_locks(self) -> list[WorkspaceLock]:
         """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
-        for _ in range(_MOST_LISTINGS):
+        # Locks of other runs are created and deleted, which can leave a gap between pages.
+        for _ in range(3):
             with self._connection.worker_pool(1) as pool:
                 rows = self._connection.reader(pool).rows(MANUAL_GROUPS)
             if not rows.incomplete:
@@ -335,8 +317,9 @@ class LockManager:
                     "has.",
                 ) from refused
             if lock.id and refused.is_missing:
-                hint = "Somebody unlocked the workspace. Apply again."
-                raise LockLost(f"the lock was deleted: {refused.message}", hint=hint) from refused
+                raise LockLost(
+                    f"the lock was deleted: {refused.message}", hint="Somebody unlocked the workspace. Apply again."
+                ) from refused
             raise
 
 

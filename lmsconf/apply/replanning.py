@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Phase, RunResult, unreported
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
@@ -33,7 +31,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, draft_plan, people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -45,14 +43,14 @@ class VerificationResult(Struct, frozen=True, kw_only=True):
     """
 
     verified: VerifiedScope
-    converged: bool | None
+    converged: bool | None = None
     residue: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def skipped_verification(reason: str, problems: tuple[Problem, ...] = ()) -> VerificationResult:
     """The result when nothing was read, or could be, with the reason."""
-    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None, problems=problems)
+    return VerificationResult(verified=VerifiedScope(reason=reason), problems=problems)
 
 
 def verify_by_replanning(
@@ -77,7 +75,7 @@ def verify_by_replanning(
         reason=reason,
     )
     seen = VerificationResult(verified=verified, converged=False)
-    for _ in resolver.poll_visibility():
+    for _ in resolver.poll_times(resolver.patience):
         try:
             if whole is None:
                 changes = touched().changes
@@ -89,8 +87,7 @@ def verify_by_replanning(
                 seen = replace(seen, verified=verified, residue=others, problems=errors)
                 whole = None  # From here on, only what was touched is read again.
         except ProblemsFound as error:
-            wrong = tuple(problem for problem in error.problems if problem.is_error)
-            return replace(seen, problems=(*seen.problems, *wrong))
+            return replace(seen, problems=(*seen.problems, *(one for one in error.problems if one.is_error)))
         except Rejected as refused:
             # What the run has deleted may still be listed, and not be readable any more.
             result = skipped_verification(refused.message, refused.problems)
@@ -122,16 +119,16 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
 
 
-_VERIFYING: Final = "Verifying"
-
-
 def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable[Consent]) -> Plan:
     """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
     policy, saved = workspace.settings.policy, _saved_guards(plan)
-    beside = ("under the limits that the plan was saved with", saved)
-    guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
-    lists = policy.guards.stricter(saved).protect
-    refused = list(find_protected_changes(plan.changes, lists))
+    guards = evaluate_guards(
+        plan.measures,
+        policy.guards,
+        [*policy.consents, *consents],
+        ("under the limits that the plan was saved with", saved),
+    )
+    refused = list(find_protected_changes(plan.changes, policy.guards.stricter(saved).protect))
     again = {one.address for one in refused}
     # A group that the plan was saved with as protected was judged then, apart from those who are archived meanwhile.
     left = {
@@ -167,7 +164,7 @@ def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
     Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
     made and what the plan makes of it.
     """
-    left = _fitting(workspace, plan, find_foreign_changes)[1]
+    _, left = _fitting(workspace, plan, find_foreign_changes)
     # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
     return replace(left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of)
 
@@ -219,34 +216,24 @@ def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
-    with phase(_VERIFYING) as progress:
+    with phase("Verifying") as progress:
         manifests, policy, snapshot = _read_again(workspace, plan, only, progress)
     return workspace.draft(manifests, snapshot, policy).plan
-
-
-def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:
-    """Read what the plan's own changes of one resource are compared with."""
-    return _read_again(workspace, plan, address)[2]
-
-
-def replan_resource(
-    workspace: WorkspaceReader, plan: Plan, address: Address, snapshot: Snapshot, spec: ApiSpec
-) -> Plan:
-    """Plan the plan's own changes of one resource again, in another dialect."""
-    manifests, policy = _again(workspace, plan, address)
-    return draft_plan(manifests, snapshot, policy, spec, created_at=workspace.now()).plan
 
 
 def _read_again(
     workspace: WorkspaceReader, plan: Plan, only: Address | None = None, progress: Report | None = None
 ) -> tuple[Manifests, Policy, Snapshot]:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    manifests, policy = _again(workspace, plan, only)
+    manifests, policy = own_changes(workspace, plan, only)
     return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
 
 
-def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
+def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
+    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded.
+
+    only: of this resource, and what it needs.
+    """
     project_policy = workspace.settings.policy
     policy = Policy(
         workspace=project_policy.workspace,
@@ -277,7 +264,7 @@ def replan_everything(
         additive=chosen.additive,
         verifying=True,
     )
-    return plan_anew(workspace, manifests, policy, phase, _VERIFYING)
+    return plan_anew(workspace, manifests, policy, phase, "Verifying")
 
 
 def plan_anew(

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
-from lmsconf.apply.check_first_changes import key_if_empty, key_of_list
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     VerificationResult,
@@ -24,9 +20,7 @@ from lmsconf.apply.replanning import (
     verify_by_replanning,
 )
 from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult, unstarted_run
-from lmsconf.apply.side_effects import sort_of_call
 from lmsconf.apply.try_assumptions import FirstCalls
-from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
@@ -42,17 +36,10 @@ from lmsconf.model.outcomes import (
     is_already_accepted,
 )
 from lmsconf.model.plan import Plan
-from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.fields_and_groups import compare_members
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
-
-
-def _patience(workspace: WorkspaceReader) -> float:
-    if workspace.patience is not None:
-        return workspace.patience
-    return 0.0 if workspace.settings.workspace.embedded else workspace.settings.policy.settle
 
 
 def _replan_alone(workspace: WorkspaceReader, plan: Plan, address: Address) -> Plan:
@@ -87,14 +74,15 @@ def execute(
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.defer()
-        verify_run = _verifier(workspace, plan, verify, made_from, progress.phase)
+        manifests, reason = _manifests_of(workspace, plan, verify, made_from)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
         run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 with interrupts.raised():
-                    verification = _compare_prediction(workspace, plan, run, verify_run(run, resolver))
+                    is_read = made_from is not None
+                    verification = _verify(workspace, plan, run, resolver, progress.phase, manifests, reason, is_read)
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -138,10 +126,34 @@ def _report(
     )
 
 
-def _compare_prediction(
-    workspace: WorkspaceReader, plan: Plan, run: RunResult, verification: VerificationResult
+def _verify(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    run: RunResult,
+    resolver: AmbiguousWriteResolver,
+    phase: Phase,
+    manifests: Manifests | None,
+    reason: str | None,
+    is_read: bool,
 ) -> VerificationResult:
-    """Return a verification with warnings where the effects on people are not those that the plan predicted."""
+    """Plan again, and warn where the effects on people are not those that the plan predicted.
+
+    manifests, reason: of `_manifests_of`. is_read: the workspace was read for this plan just now.
+    """
+    if is_read and not plan.changes:
+        skipped, left_out = count_skipped_people(plan.all_problems), len(plan.left_out)
+        verified = VerifiedScope(scope=VerifyMode.ALL, partial=plan.partial, skipped=skipped, left_out=left_out)
+        return VerificationResult(verified=verified, converged=True)
+    if manifests is None and not plan.changes:
+        return skipped_verification(reason or "")
+    verification = verify_by_replanning(
+        plan,
+        run,
+        resolver,
+        touched=partial(replay, workspace, plan, phase=phase),
+        whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
+        reason=reason,
+    )
     if not verification.converged or not plan.effects.groups:
         return verification
     created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
@@ -150,8 +162,13 @@ def _compare_prediction(
             more = [*compare_members(workspace.connection.reader(pool), plan, created)]
     except ApiError as error:
         # What was applied is verified; only who is in a group now was not read.
-        message = f"who is in the changed groups now was not read: {error.message}"
-        more = [Problem(code="effects/not-compared", message=message, severity=Severity.WARNING)]
+        more = [
+            Problem(
+                code="effects/not-compared",
+                message=f"who is in the changed groups now was not read: {error.message}",
+                severity=Severity.WARNING,
+            )
+        ]
     return replace(verification, problems=(*verification.problems, *more))
 
 
@@ -178,21 +195,22 @@ def _send_calls(
         progress.record(outcome)
         counter.count(outcome)
 
-    first_calls = _first_calls(workspace, plan, journal)
+    settle = workspace.settings.policy.settle
+    patience = 0.0 if workspace.settings.workspace.embedded else settle
     resolver = AmbiguousWriteResolver(
         look=partial(_replan_alone, workspace, plan),
-        seconds=workspace.settings.policy.settle,
-        patience=_patience(workspace),
+        seconds=settle,
+        patience=patience if workspace.patience is None else workspace.patience,
         timing=workspace.timing,
         again=begin,
     )
+    first_calls = FirstCalls(workspace, plan, resolver, journal)
     with ExitStack() as stack:
         counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
-        executor = CallExecutor(pool, resolver, plan, partial(replay, workspace, plan), first_calls)
         run = CallRun(
             plan,
-            executor.submit,
+            CallExecutor(pool, resolver, plan, partial(replay, workspace, plan), first_calls).submit,
             width=workspace.parallelism,
             tell=end,
             begin=begin,
@@ -206,75 +224,14 @@ def _send_calls(
     return run, resolver
 
 
-def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
-    """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
-    if workspace.settings.workspace.embedded or workspace.connection.is_given:
-        return FirstCalls(workspace, plan, {})
-    spec = workspace.connection.spec
-    resting = {key: calls for key, calls in calls_by_key(plan, spec).items() if not spec.is_known(key)}
-    seen = seen_values(workspace.settings.root, workspace.connection.url)
-    keys: defaultdict[str, set[str]] = defaultdict(set)
-    for key, calls in resting.items():
-        for call in calls:
-            if seen.get(key_of_list(key, call.operation)) != spec.behaviour(key):
-                keys[call.id].add(key)
-    return FirstCalls(
-        workspace,
-        plan,
-        {id: frozenset(some) for id, some in keys.items()},
-        {key for key in resting if seen.get(key_if_empty(key)) == spec.behaviour(key)},
-        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key.split()[0])),
-        _watched(plan, spec, seen),
-    )
-
-
-def _watched(plan: Plan, spec: ApiSpec, seen: Mapping[str, str]) -> set[str]:
-    """Return the sorts of calls whose first one is compared with what it does along."""
-    if spec.is_known(MANAGED_GROUPS):
-        return set()
-    sorts = {sort for call in plan.calls if (sort := sort_of_call(call))}
-    return {sort for sort in sorts if seen.get(f"{MANAGED_GROUPS} {sort}") != spec.behaviour(MANAGED_GROUPS)}
-
-
-def _verifier(
-    workspace: WorkspaceReader,
-    plan: Plan,
-    verify: VerifyMode,
-    made_from: Manifests | None,
-    phase: Phase,
-) -> Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]:
-    """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
-    if made_from is not None and not plan.changes:
-        # The workspace was read for this plan just now, and nothing is sent.
-        verified = VerifiedScope(
-            scope=VerifyMode.ALL,
-            partial=plan.partial,
-            skipped=count_skipped_people(plan.all_problems),
-            left_out=len(plan.left_out),
-        )
-        return lambda run, resolver: VerificationResult(verified=verified, converged=True)
-    manifests, reason = (
-        (None, "Nothing else was checked (--verify touched).")
-        if verify is not VerifyMode.ALL
-        else _manifests_of(workspace, plan, made_from)
-    )
-    if plan.undo_of is not None:
-        manifests, reason = None, "The plan undoes a run, so only what it touched was checked."
-    if manifests is None and not plan.changes:
-        return lambda run, resolver: skipped_verification(reason or "")
-    return partial(
-        verify_by_replanning,
-        plan,
-        touched=partial(replay, workspace, plan, phase=phase),
-        whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
-        reason=reason,
-    )
-
-
 def _manifests_of(
-    workspace: WorkspaceReader, plan: Plan, made_from: Manifests | None
+    workspace: WorkspaceReader, plan: Plan, verify: VerifyMode, made_from: Manifests | None
 ) -> tuple[Manifests | None, str | None]:
-    """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
+    """Return the manifests that a plan was made from, if all are verified; otherwise the reason why not."""
+    if plan.undo_of is not None:
+        return None, "The plan undoes a run, so only what it touched was checked."
+    if verify is not VerifyMode.ALL:
+        return None, "Nothing else was checked (--verify touched)."
     try:
         manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
@@ -288,5 +245,5 @@ def report_unstarted(
     workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
 ) -> ApplyReport:
     """Return the report of a run that stopped before its first call."""
-    unverified = skipped_verification("Nothing was sent.", error.problems)
-    return _report(workspace, plan, plan_digest(plan), unstarted_run(plan, error), unverified, workspace.now(), meta)
+    run, unverified = unstarted_run(plan, error), skipped_verification("Nothing was sent.", error.problems)
+    return _report(workspace, plan, plan_digest(plan), run, unverified, workspace.now(), meta)

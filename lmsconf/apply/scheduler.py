@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.errors import (
@@ -31,7 +32,7 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.model.address import Ref
-from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
+from lmsconf.model.calls import Call, CallStatus, Report, RunProgress
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
@@ -85,26 +86,22 @@ class CallCounter:
     """Progress of Applying, in calls: all of them are known from the start. Thread-safe."""
 
     def __init__(self, calls: int, report: Report) -> None:
-        self._calls, self._report = calls, report
-        self._done = 0
-        self._limit: RateLimit | None = None
-        self._lock = threading.Lock()
+        self._report, self._lock = report, threading.Lock()
+        self._progress = RunProgress(done=0, total=calls, is_final=True)
 
     def count(self, outcome: CallOutcome) -> None:
         """Count a call that was attempted or blocked, and report."""
         with self._lock:
-            self._done += outcome.status is not CallStatus.NOT_ATTEMPTED
-            self._tell()
+            done = self._progress.done + (outcome.status is not CallStatus.NOT_ATTEMPTED)
+            self._progress = replace(self._progress, done=done)
+            self._report(self._progress)
 
     def report(self, progress: RunProgress) -> None:
         """Report what limits the rate of requests. Their number is not shown: one call can take several."""
         with self._lock:
-            self._limit = progress.limit
-            if self._limit is not None:
-                self._tell()
-
-    def _tell(self) -> None:
-        self._report(RunProgress(done=self._done, total=self._calls, is_final=True, limit=self._limit))
+            self._progress = replace(self._progress, limit=progress.limit)
+            if progress.limit is not None:
+                self._report(self._progress)
 
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
@@ -157,15 +154,11 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
     )
 
 
-_ABANDONED: Final = "Apply again: what was done is detected, and only the rest is done."
-_LONGEST_WAIT: Final = 0.2
-"""Seconds after which a signal is noticed at the latest."""
-
-
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
-    return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
+    if isinstance(error, Unauthorized):
+        return not error.is_forbidden
+    return isinstance(error, Unreachable | DuplicateResource)
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
@@ -225,20 +218,26 @@ class CallRun:
                     self._run_ready_calls()
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
-                self._abandon()
+                for id in self.in_flight.keys() - self.outcomes.keys():
+                    self._abandon(self.calls[id])
             for call in self.calls.values():
                 if call.id not in self.outcomes:
                     self._note_unsent(call)
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
 
-    def _abandon(self) -> None:
-        """Report the calls under way as those whose result is not known."""
-        for id in self.in_flight.keys() - self.outcomes.keys():
-            self.result.is_abandoned = True
-            lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
-            self.result.errors.append(lost)
-            self._note(self.calls[id], CallStatus.FAILED, reason=lost.message, hint=_ABANDONED, unsure=True)
+    def _abandon(self, call: Call) -> None:
+        """Report a call under way as one whose result is not known."""
+        self.result.is_abandoned = True
+        lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
+        self.result.errors.append(lost)
+        self._note(
+            call,
+            CallStatus.FAILED,
+            reason=lost.message,
+            hint="Apply again: what was done is detected, and only the rest is done.",
+            unsure=True,
+        )
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""
@@ -269,15 +268,15 @@ class CallRun:
         while True:
             # A signal that the kernel gives to another thread does not end the wait of this one, which handles it.
             with suppress(Empty):
-                return self.ended.get(timeout=_LONGEST_WAIT)
+                return self.ended.get(timeout=0.2)
 
     @property
     def _has_room(self) -> bool:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
-        is_last = bool(self.in_flight) and self.weight(call) >= LAST
-        is_one_more_serial = any(self.in_flight.values()) and self.is_serial(call)
-        return len(self.in_flight) < self.width and not is_last and not is_one_more_serial
+        if self.in_flight and self.weight(call) >= LAST:
+            return False
+        return len(self.in_flight) < self.width and not (any(self.in_flight.values()) and self.is_serial(call))
 
     @property
     def _stopped(self) -> bool:
@@ -290,8 +289,7 @@ class CallRun:
             self.result.stopped_by = self.result.stopped_by or error
             return
         self.in_flight[call.id] = self.is_serial(call)
-        future = self.submit(call, self.ids)
-        future.add_done_callback(lambda done: self.ended.put((call.id, done)))
+        self.submit(call, self.ids).add_done_callback(lambda done: self.ended.put((call.id, done)))
 
     def _finish(self, call: Call, future: Future[Learnt]) -> None:
         error = future.exception()
@@ -313,10 +311,13 @@ class CallRun:
         # After a defect nothing else is sent, either: what was done before is reported.
         if known is not error or _ends_all(known):
             self.result.stopped_by = self.result.stopped_by or known
-        unsure = isinstance(known, WriteOutcomeUnknown | WrongAssumption)
-        carried_out = isinstance(known, WrongAssumption) and known.is_done
         self._note(
-            call, CallStatus.FAILED, reason=known.message, hint=known.hint, unsure=unsure, carried_out=carried_out
+            call,
+            CallStatus.FAILED,
+            reason=known.message,
+            hint=known.hint,
+            unsure=isinstance(known, WriteOutcomeUnknown | WrongAssumption),
+            carried_out=isinstance(known, WrongAssumption) and known.is_done,
         )
 
     def _add_ready(self, ids: Iterable[str]) -> None:
@@ -327,12 +328,16 @@ class CallRun:
         """Report a call that was not sent: it depends on one that failed, directly or not, or the run ended before."""
         # In the order of the plan, what a call needs comes before it.
         cause = next((self.calls[need] for need in call.needs if need in self.failed), None)
-        if cause is None:
-            self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not())
-        else:
+        if cause is not None:
             self.failed.add(call.id)
-            reason = f"it needs {cause.id} ({cause.address}), which was not done"
-            self._note(call, CallStatus.BLOCKED, reason=reason)
+            self._note(call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
+            return
+        reason, stopped = "the run ended before it", self.result.stopped_by
+        if self.result.interrupted_by is not None:
+            reason = "the run was interrupted before it"
+        elif stopped is not None:
+            reason = f"the run stopped before it: {stopped.message}"
+        self._note(call, CallStatus.NOT_ATTEMPTED, reason=reason)
 
     def _note(
         self,
@@ -358,9 +363,3 @@ class CallRun:
             carried_out=carried_out,
         )
         self.tell(outcome)
-
-    def _why_not(self) -> str:
-        if self.result.interrupted_by is not None:
-            return "the run was interrupted before it"
-        stopped = self.result.stopped_by
-        return f"the run stopped before it: {stopped.message}" if stopped else "the run ended before it"

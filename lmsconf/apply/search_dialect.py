@@ -34,7 +34,7 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
-from lmsconf.apply.replanning import read_resource, replan_resource
+from lmsconf.apply.replanning import own_changes
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
@@ -42,6 +42,8 @@ from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
+from lmsconf.planner.plan import draft_plan, people_ids
+from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
@@ -52,15 +54,11 @@ _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
-_WAITS: Final = 2
-"""How many accepted calls a search waits for, after a refusal."""
 _PARTS: Final[Mapping[str, set[str]]] = {
     **{key: {part} for part, key in TARGET_KEYS.items()},
     TIME_FORMAT: {"visible_from", "visible_until"},
 }
 """Key → the parts of an assignment that show whether it is right."""
-_COMPLETED_LATER: Final = "users.create"
-"""The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
 
 class _Reached(Struct, frozen=True):
@@ -93,35 +91,37 @@ class Explanation(Struct, frozen=True):
 
 
 class ValueSearch:
-    """The search for one call.
+    """The search for one call. rewrite: changes a body before it is sent.
 
-    planned: the operations that the plan has for its resource. creates: whether the plan creates the resource, so that
-    it may be deleted and created again. rewrite: changes a body before it is sent.
+    creates: whether the plan creates the resource, so that it may be deleted and created again.
     """
 
     def __init__(
         self,
         workspace: WorkspaceReader,
         plan: Plan,
+        resolver: AmbiguousWriteResolver,
         client: Client,
         sent: IssuedRequest,
         ids: Learnt,
-        resolver: AmbiguousWriteResolver,
-        planned: Collection[str],
-        *,
-        creates: bool,
-        rewrite: Callable[[object], object] | None,
+        rewrite: Callable[[object], object] | None = None,
     ) -> None:
-        self._read = partial(read_resource, workspace, plan, sent.call.address)
-        self._replan = partial(replan_resource, workspace, plan, sent.call.address)
+        self._workspace = workspace
+        self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
+        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
         self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
-        self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
-        own = (one for one in plan.changes if one.address == self.call.address)
+        self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
+        self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
+        own = [one for one in plan.changes if one.address == self.call.address]
         self._wanted = [field for one in own for field in one.fields]
-        self.creates = creates
+        self.creates = any(one.action is Action.CREATE for one in own)
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}
-        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if creates else {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self.creates else {}
+
+    def _replan(self, spec: ApiSpec) -> Plan:
+        """Plan the plan's own changes of the resource again, in another dialect."""
+        return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._workspace.now()).plan
 
     def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
         """Return the values of some of the keys under which nothing of the call is left, or less than before.
@@ -175,14 +175,14 @@ class ValueSearch:
     def _changes(self, values: Mapping[str, Value]) -> list[Change]:
         """Return the changes of the resource in a plan under these values; none if there is no plan."""
         with suppress(ProblemsFound):
-            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
+            plan = self._replan(self._client.spec.with_values(values))
             return [one for one in plan.changes if one.address == self.call.address]
         return []
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
-        names = load_api_description().names.keys() & keys
-        for left_out in (frozenset[str](), frozenset(map(self._client.spec.behaviour, names))):
+        names = map(self._client.spec.behaviour, load_api_description().names.keys() & keys)
+        for left_out in (frozenset[str](), frozenset(names)):
             reached = self._reached(self._client.spec, None)
             if reached is None or reached.left < _WHOLE:
                 return
@@ -223,12 +223,13 @@ class ValueSearch:
 
         Where errors have no text, only the right names together are accepted: of five names, more than can be tried.
         """
-        operation = self._client.spec.operations[self._sent.call.operation]
-        if found or reached.refusal is None or operation.id != _COMPLETED_LATER:
+        # Other calls can set the optional parts of a person later, who harms nobody without them.
+        if found or reached.refusal is None or self.call.operation != "users.create":
             return None
         spoken, rewrite = self._client.spec.behaviour, self._rewrite
         body = self._sent.body if isinstance(self._sent.body, dict) else {}
-        demanded = frozenset(key for key in keys if spoken(key) in operation.required_body_names)
+        required = self._client.spec.operations[self.call.operation].required_body_names
+        demanded = frozenset(key for key in keys if spoken(key) in required)
         # A flag that says no is sent in any case: without it, the service might do what nobody planned.
         demanded |= {key for key in keys if body.get(spoken(key)) is False}
         optional, nothing = keys - demanded, frozenset[str]()
@@ -246,12 +247,11 @@ class ValueSearch:
     def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
-        names = load_api_description().names.keys()
         for more in joint_values(sorted(keys), current, text):
             if self.is_enough:
                 break
             # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
-            if reached.refusal is None and names >= more.keys():
+            if reached.refusal is None and load_api_description().names.keys() >= more.keys():
                 continue
             now = self._once({**found, **more})
             if now is not None and now.left < reached.left:
@@ -280,12 +280,15 @@ class ValueSearch:
 
         answered: the keys of what clears answers that are still there.
         """
-        can_recreate = keys & {ON_EXISTING, CLEAR_TIME} and not (self.is_enough or self.creates)
-        if can_recreate and not keys & self._names_with_values():
+        if self.is_enough:
+            return None
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
+        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+        if keys & {ON_EXISTING, CLEAR_TIME} and not self.creates and not keys & names:
             # The parts have the right names, and every way to write them was tried. What clears a time is not
             # needed where an assignment is created again; any other value would be refused again.
             return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
-        if not self.is_enough and keys <= CLEARING.keys() | {OMITTED}:
+        if keys <= CLEARING.keys() | {OMITTED}:
             # The call is right in all else, and every form that may clear an answer was tried.
             return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
         return None
@@ -294,47 +297,44 @@ class ValueSearch:
         """Return whether the assignment is refused as it is live, too: not for what the call says."""
         if not self._is_refused:
             return True
-        before = next((one.before for one in self._changes({})), None)
-        body = body_of_live(self._client.spec, self._sent.body, before)
+        live = next((one.before for one in self._changes({})), None)
         try:
+            body = body_of_live(self._client.spec, self._sent.body, live)
             self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
         except Rejected:
             return True
         return False
 
-    def _names_with_values(self) -> frozenset[str]:
-        """Return the keys that name the parts of the call's body, but for those that are cleared."""
-        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
-        return frozenset(key for key in load_api_description().names if body.get(spoken(key)) not in (None, ""))
-
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
         with suppress(LmsconfError, KeyError):
-            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
-            for call in filter(self._is_like, plan.calls):
-                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
-                return replace(self._sent, path=path, body=body)
+            plan = self._replan(self._client.spec.with_values(values))
+            for call in plan.calls:
+                if call.operation == self.call.operation:
+                    path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                    return replace(self._sent, path=path, body=body)
         return None
 
     def take_back(self) -> None:
         """Delete what the call created, where that is not as planned; what was there before stays."""
         if self.creates:
             with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
-                plan = self._replan(self._snapshot, self._client.spec)
-                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
+                calls = self._sendable(self._replan(self._client.spec))
+                self._refusal([call for call in calls if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""
         try:
             spec = self._client.spec.with_values({**self._base, **values})
-            plan = self._replan(self._snapshot, spec)
+            plan = self._replan(spec)
         except ProblemsFound:
             return None
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
             return None
-        before, sent = self._snapshot.listings, self._as_sent(calls)
+        # The same text for calls that are sent alike.
+        before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
         lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
             return self._reached(spec, self._idle[sent])
@@ -349,10 +349,13 @@ class ValueSearch:
                 self._idle[sent] = refusal
         if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
-            self._resolver.poll(partial(self._reread, spec), partial(_is_nearer, was), seconds=lag)
+            self._resolver.poll(
+                partial(self._reread, spec), lambda left: left is not None and (was is None or left < was.left), lag
+            )
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
-            if len(self._accepted) <= _WAITS:
+            # A search that was refused first waits for two accepted calls.
+            if len(self._accepted) <= 2:
                 self._resolver.poll(partial(self._reread, spec), lambda left: left == 0)
         return self._reached(spec, refusal)
 
@@ -368,22 +371,18 @@ class ValueSearch:
         now = self._reached(spec, None)
         return None if now is None else now.left
 
-    def _as_sent(self, calls: list[Call]) -> str:
-        """Return a text that is the same for calls that are sent alike."""
-        return repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
-
     def _sendable(self, plan: Plan) -> list[Call]:
         """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""
         # Others that the first plan did not have may follow from a wrong value, and show what is left.
-        own = [one for one in plan.calls if one.address == self._sent.call.address]
-        needed = {id for one in own if self._is_like(one) for id in one.needs}
-        return [one for one in own if self._is_like(one) or one.id in needed]
+        own = [one for one in plan.calls if one.address == self.call.address]
+        needed = {id for one in own if one.operation == self.call.operation for id in one.needs}
+        return [one for one in own if one.operation == self.call.operation or one.id in needed]
 
     def _refusal(self, calls: list[Call]) -> str | None:
         """Send calls; return the text of the first refusal, but for what is deleted already."""
         try:
             for call in calls:
-                self._resolver.again(self._sent.call)
+                self._resolver.again(self.call)
                 path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
                 try:
                     self._client.send(
@@ -400,10 +399,6 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _is_like(self, call: Call) -> bool:
-        """Whether it is the same operation."""
-        return call.operation == self._sent.call.operation
-
     def _names_nobody(self, call: Call) -> bool:
         """Whether the rewritten body of a call names nobody: one person waits for the others."""
         with suppress(KeyError):
@@ -413,12 +408,12 @@ class ValueSearch:
 
     def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
         try:
-            plan = self._replan(self._snapshot, spec)
+            plan = self._replan(spec)
         except ProblemsFound:
             return None
-        if all(map(self._names_nobody, calls_left(plan, self._sent.call, self._planned))):
+        if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
             return _Reached(refusal, 0)
-        changes = [change for change in plan.changes if change.address == self._sent.call.address]
+        changes = [change for change in plan.changes if change.address == self.call.address]
         if any(one.action is Action.CREATE for one in changes):
             return _Reached(refusal, _WHOLE)
         fields = [field for one in changes for field in one.fields]
@@ -426,11 +421,6 @@ class ValueSearch:
             return _Reached(refusal, 0)  # It arrived, and no value makes the service keep it otherwise.
         # A value that is there, and differs, is nearer than none.
         return _Reached(refusal, 1 + sum(1 if field.before else 2 for field in fields))
-
-
-def _is_nearer(was: _Reached | None, left: int | None) -> bool:
-    """Whether fewer differences are left than were."""
-    return left is not None and (was is None or left < was.left)
 
 
 def _without(names: frozenset[str], body: object) -> object:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList, read_person
 from lmsconf.apply.explain_mismatch import dialect_hint, few
-from lmsconf.errors import ApiError, Problem, Rejected, Severity, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.errors import ApiError, Problem, Rejected, Severity, WrongAssumption
 from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.responses import object_list
@@ -30,34 +30,20 @@ from lmsconf.kinds.shared.steps import request_target
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import count_noun, normalize_email, normalize_name
 from lmsconf.model.plan import Change
 
 _SHOWN: Final = 5
-_ADDITIONS: Final = ("manual-groups.add-managers", "smart-groups.add-managers")
-_ENDINGS: Final = (
-    "manual-groups.remove-manager",
-    "manual-groups.delete",
-    "smart-groups.remove-manager",
-    "smart-groups.delete",
-)
-"""The operations that end managing by themselves."""
-
-
-_COMPARED: Final = frozenset(
-    ("make-admin", "make-manager", "set", "archive", "unarchive", "add-managers", "remove-manager")
-)
-"""What operations do that may change more of people than the plan says."""
 
 
 def sort_of_call(call: Call) -> str | None:
     """Return the sort of a call that may change more of people than the plan says; None for any other."""
-    verb, ending = call.operation.rpartition(".")[2], call.path.rpartition("/")[2]
+    verb = call.operation.rpartition(".")[2]
+    if call.operation.startswith("user-access.") and verb in ("make-admin", "make-manager", "set"):
+        return f"{verb}/{call.path.rpartition('/')[2]}"
     if call.operation == "smart-groups.create" and call.people:
-        verb = "add-managers"
-    if verb not in _COMPARED:
-        return None
-    return f"{verb}/{ending}" if call.operation.startswith("user-access.") else verb
+        return "add-managers"
+    return verb if verb in ("archive", "unarchive", "add-managers", "remove-manager") else None
 
 
 class ManagerRightMissing(Rejected):
@@ -131,10 +117,10 @@ class ComparedAccess:
         is_listed = self._sent.call.address.kind != USER
         after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
         planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
+        other = (after ^ self._before) - planned
         # Answers decide who is in a smart group.
-        paths = [field.path for one in self._changes for field in one.fields]
-        moves = any(path.startswith(("answers", "choices")) for path in paths)
-        other = {one for one in (after ^ self._before) - planned if not (moves and one.startswith("member of"))}
+        if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
+            other = frozenset(one for one in other if not one.startswith("member of"))
         if not other:
             return None
         changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
@@ -159,16 +145,18 @@ class ComparedAccess:
                 *(["archived"] if person.get("archivedAt") else []),
                 *(["custom_archive_date"] if person.get("customArchiveDate") else []),
                 *map(str, applications if isinstance(applications, list) else ()),
-                *(f"member of {name}" for name in _group_names(person, "memberOfGroups")),
-                *(f"manager of {name}" for name in _group_names(person, "managerOfGroups")),
+                *(
+                    f"{role} of {normalize_name(str(group.get('name')))}"
+                    for role in ("member", "manager")
+                    for group in _groups(person, f"{role}OfGroups")
+                ),
             )
         )
 
 
-def _group_names(person: Mapping[str, Json], key: str) -> Iterator[str]:
-    """Yield the names of the groups that somebody is in, or manages."""
-    groups = object_list(person, key) if person.get(key) else []
-    return (normalize_name(str(group.get("name"))) for group in groups)
+def _groups(person: Mapping[str, Json], key: str) -> Sequence[Mapping[str, Json]]:
+    """Return the groups that somebody is in, or manages."""
+    return object_list(person, key) if person.get(key) else []
 
 
 def _planned(change: Change, email: str) -> Iterator[str]:
@@ -183,10 +171,6 @@ def _planned(change: Change, email: str) -> Iterator[str]:
     lists = {*LISTS} & {*(paths or chain.from_iterable(sides))}
     lists |= {"members"} if change.address.kind == SMART_GROUP else set()
     yield from (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
-
-
-_Groups: TypeAlias = "Mapping[str, str]"
-"""Id of a group → its name."""
 
 
 class ComparedGroups:
@@ -214,29 +198,30 @@ class ComparedGroups:
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
             return None
-        values, left = self._give_back(lost)
-        groups = f"{'1 group' if len(lost) == 1 else f'{len(lost)} groups'} ({few(lost.values(), most=_SHOWN)})"
-        back = f"not given back: {few(left.values(), most=_SHOWN)}" if left else "given back, with the right"
+        values = self._give_back(lost)
+        now = _managed(read_person(self._client, self._id))
+        left = [name for id, name in lost.items() if id not in now]
+        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
         return WrongAssumption(
-            f"with the manager right, {self._email} lost {groups} that the plan does not take; {back}",
+            f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
+            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
             values={self.key: "lose", **values},
         )
 
-    def _give_back(self, lost: _Groups) -> tuple[Mapping[str, Value], _Groups]:
-        """Grant the right again, which managing may need, and each group; return values and what is still lost.
+    def _give_back(self, lost: Iterable[str]) -> Mapping[str, Value]:
+        """Grant the right again, which managing may need, and each group, by its id.
 
-        The values are those of the dialect keys under which that worked.
+        Returns the values of the dialect keys under which that worked.
         """
         values: dict[str, Value] = {}
         with suppress(ApiError):
             self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
         for group in lost:
             # The type of a group of a person may have any name.
-            for operation in _ADDITIONS:
+            for operation in ("manual-groups.add-managers", "smart-groups.add-managers"):
                 with suppress(ApiError):
                     values |= self._add(operation, group)
-        now = self._managed_now()
-        return values, {id: name for id, name in lost.items() if id not in now}
+        return values
 
     def _add(self, operation: str, group: str) -> Mapping[str, Value]:
         """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
@@ -247,27 +232,29 @@ class ComparedGroups:
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        is_named = key in load_api_description().names
-        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
-        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
+        forms: list[dict[str, Value]] = [{}]
+        if key in load_api_description().names:
+            forms += ({key: name} for name in likeliest(key, self._client.spec.behaviour(key), ""))
         for people in (listed.everybody, frozenset({self._id})):
             for form in forms:
                 with self._client.speaking(form), suppress(ApiError):
                     body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
                     self._client.send("POST", path, body=body, operation=operation)
-                    if group in self._managed_now():
-                        return {**form, **_shown(listed)}
+                    if group in _managed(read_person(self._client, self._id)):
+                        try:
+                            listed.compare()
+                        except WrongAssumption as wrong:
+                            return {**form, **wrong.values}
+                        return form
             if listed.has_archived:
                 break  # Where the service replaces the list, these could not be put back.
         return {}
 
-    def _managed_now(self) -> _Groups:
-        return _managed(read_person(self._client, self._id))
-
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
-        spec, ids = self._client.spec, {"groupId": group, "smartGroupId": group}
-        return (request_target(spec, operation, {**ids, "userId": self._id})[1] for operation in _ENDINGS)
+        ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
+        kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
+        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
 
 
 def compared_along(
@@ -291,32 +278,10 @@ def compared_along(
     return compared if compared is not None and compared.before else None
 
 
-def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) -> WrongAssumption | None:
-    """Return the error if a call has changed something along. Raises WriteOutcomeUnknown if that cannot be read."""
-    try:
-        return compared.wrong()
-    except ApiError as error:
-        raise WriteOutcomeUnknown(
-            f"the call was accepted, but people could not be read after it: {error.message}",
-            hint=error.hint,
-            operation=sent.call.operation,
-        ) from error
-
-
-def _shown(listed: ComparedList) -> Mapping[str, Value]:
-    """Return what a list shows after an addition, with everybody who was in it put back."""
-    try:
-        listed.compare()
-    except WrongAssumption as wrong:
-        return wrong.values
-    return {}
-
-
 def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
     body = client.spec[sent.call.operation].request_names.from_wire(sent.body)
-    names = ("userIds", "managers", "managerIds")
-    lists = (body.get(name) for name in names) if isinstance(body, Mapping) else ()
+    lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 
 
@@ -326,7 +291,9 @@ def _unable(client: Client, id: str) -> str | None:
     return None if person.get("admin") or person.get("manager") else str(person.get("email") or id)
 
 
-def _managed(person: Mapping[str, Json]) -> _Groups:
-    """Return the groups that a person manages."""
-    groups = object_list(person, "managerOfGroups") if person.get("managerOfGroups") else []
-    return {str(one.get("groupId")): str(one.get("name") or one.get("groupId")) for one in groups}
+def _managed(person: Mapping[str, Json]) -> Mapping[str, str]:
+    """Return the ids of the groups that a person manages, each with the name."""
+    return {
+        str(one.get("groupId")): str(one.get("name") or one.get("groupId"))
+        for one in _groups(person, "managerOfGroups")
+    }

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from operator import and_
 from typing import Final, cast
 
 from msgspec.structs import replace
 
+from lmsconf.apply.explain_mismatch import few
 from lmsconf.documents.document import change_json, to_json
 from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
@@ -27,11 +29,6 @@ from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 
 CODE: Final = "plan/stale"
-_MOST_ITEMS: Final = 10
-"""How many items of a long list are shown; the others are counted."""
-
-_KEYS: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
-_KEYS_IN_PARTIAL_PLAN: Final = ("address", "action", "id", "after")
 _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
@@ -62,9 +59,10 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     problems.extend(_new_errors(plan, now))
     if not problems:
         problems.extend(_other_differences(plan, now))
-    recounted = ((name, guard.replanned == "same") for name, guard in GUARD_TABLE.items() if guard.replanned)
     if not problems and any(
-        _counts_more(name, plan, now) or (same and _counts_more(name, now, plan)) for name, same in recounted
+        _counts_more(name, plan, now) or (guard.replanned == "same" and _counts_more(name, now, plan))
+        for name, guard in GUARD_TABLE.items()
+        if guard.replanned
     ):
         problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
@@ -89,8 +87,7 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
         if left.fingerprints[address] != plan.fingerprints.get(address)
     )
     problems.extend(_new_errors(plan, left))
-    taking = (name for name, guard in GUARD_TABLE.items() if guard.takes)
-    if not problems and any(_counts_more(name, plan, left) for name in taking):
+    if not problems and any(_counts_more(name, plan, left) for name, guard in GUARD_TABLE.items() if guard.takes):
         problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
     return tuple(problems)
 
@@ -98,8 +95,9 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    errors = (problem for problem in now.all_problems if problem.is_error)
-    return (replace(error, code=CODE) for error in errors if (error.code, error.address) not in known)
+    for error in now.all_problems:
+        if error.is_error and (error.code, error.address) not in known:
+            yield replace(error, code=CODE)
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
@@ -140,7 +138,7 @@ def _is_between(before: object, after: object, live: object) -> bool:
 def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     """Yield each change or call that differs from a re-plan of the same changes on the same resources."""
     # A partial plan may show live values by names that only the rest of the manifests introduces.
-    keys = _KEYS_IN_PARTIAL_PLAN if plan.partial else _KEYS
+    keys = ("address", "action", "id", "after", *(() if plan.partial else ("before", "fields", "defaults")))
     # Of two live resources of a name, one may be changed and the other deleted.
     today = {(change.address, change.id): change for change in now.changes}
     for change in plan.changes:
@@ -148,8 +146,12 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
         if same is None or (
             _exactly(same, keys) != _exactly(change, keys) and change_hash(same, keys) != change_hash(change, keys)
         ):
-            message = f"{change.address}: a new plan has another id for it, or another difference"
-            yield _problem(change, f"{message}; the file may have been edited", [])
+            yield _problem(
+                change,
+                f"{change.address}: a new plan has another id for it, or another difference; "
+                "the file may have been edited",
+                [],
+            )
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
         again = fresh.get(call.id)
@@ -167,8 +169,7 @@ def _exactly(change: Change, keys: Iterable[str]) -> str:
 
 def change_hash(change: Change, keys: Iterable[str]) -> str:
     """Hash a change as its document shows it, without source and cause; lists are unordered."""
-    document = change_json(change)
-    return sha256({key: _sorted(document[key]) for key in keys})
+    return sha256({key: _sorted(value) for key, value in change_json(change).items() if key in keys})
 
 
 def _sorted(value: Json) -> Json:
@@ -199,13 +200,10 @@ def _why_other_call(call: Call, now: Plan) -> str:
 
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
     """The error of a re-plan, with what was reviewed of the resource."""
-    lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
-    parts = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
-    return _problem(change, f"{parts[0]}, which was different when the plan was made", parts[1:], problem.address)
-
-
-def _whole(label: str, form: Json) -> Iterator[str]:
-    yield f"{label + ':':<10} {'not there' if form is None else _inline(form)}"
+    sides = {} if change is None else {"reviewed:": change.after, "live then:": change.before}
+    lines = [f"{label:<10} {'not there' if form is None else _inline(form)}" for label, form in sides.items()]
+    lines += [problem.hint] if problem.hint else []
+    return _problem(change, f"{problem.message}, which was different when the plan was made", lines, problem.address)
 
 
 def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
@@ -215,30 +213,19 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
     if now is None and then.action is not Action.DELETE:
         return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
-    live = then.after if now is None else now.before
-    lines = [line for key in _keys(then, live) for line in _key_lines(key, then, live)]
-    return _problem(then, f"{address} has changed since the plan was made: {_what_changed(then, now)}", lines)
-
-
-def _what_changed(then: Change, now: Change | None) -> str:
-    """How the resource changed, in a few words."""
-    live = None if now is None else now.before
-    keys = _keys(then, live)
-    cases = (
-        (now is None, "it is already deleted"),
-        (then.before is None, "it did not exist, and now exists"),
-        (live is None, "it existed, and no longer exists"),
-        (keys, f"{', '.join(keys)} changed"),
-        (True, "something changed that the plan does not contain"),
-    )
-    return next(text for holds, text in cases if holds)
-
-
-def _keys(then: Change, live: Json) -> list[str]:
-    """The keys whose live value changed."""
-    before, now = members(then.before), members(live)
-    keys = dict.fromkeys([*before, *now])
-    return [key for key in keys if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
+    form = then.after if now is None else now.before
+    before, live = members(then.before), members(form)
+    keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
+    if now is None:
+        what = "it is already deleted"
+    elif then.before is None:
+        what = "it did not exist, and now exists"
+    elif form is None:
+        what = "it existed, and no longer exists"
+    else:
+        what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    lines = chain.from_iterable(_key_lines(key, then, form) for key in keys)
+    return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
 
 
 def _alike(value: object, other: object) -> bool:
@@ -251,8 +238,7 @@ def _alike(value: object, other: object) -> bool:
 def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
     """The lines of one key: reviewed, live then, live now."""
     sides = [members(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
-    lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
-    counts = [Counter(map(_inline, items)) for items in lists]
+    counts = [Counter(map(_inline, side)) for side in sides if isinstance(side, list)]
     shared = reduce(and_, counts) if len(counts) > 1 else Counter[str]()
     yield f"{key}{f' ({shared.total():,} unchanged)' if shared else ''}:"
     for label, side in zip(("reviewed", "live then", "live now"), sides, strict=True):
@@ -265,8 +251,9 @@ def _side(value: object, shared: Counter[str]) -> str:
     if not isinstance(value, list):
         return _inline(cast(Json, value))
     items = sorted((Counter(map(_inline, value)) - shared).elements())
-    more = f", and {len(items) - _MOST_ITEMS:,} more" if len(items) > _MOST_ITEMS else ""
-    return ", ".join(items[:_MOST_ITEMS]) + more if items else "only the unchanged" if shared else "none"
+    if items:
+        return few(items, most=10)
+    return "only the unchanged" if shared else "none"
 
 
 def _inline(value: Json) -> str:

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
@@ -23,62 +26,74 @@ from lmsconf.api.spec.dialect_candidates import (
     WINDOW_KEYS,
     Value,
 )
-from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
 from lmsconf.apply.check_first_changes import (
     LISTS,
     ComparedAnswers,
     ComparedList,
-    adds_to_others,
     answer_keys,
-    clearing_keys,
     empty_parts,
-    key_if_empty,
-    key_of_list,
     named_people,
     without_second,
 )
 from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST, Learnt
 from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
-from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call, wrong_along
-from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WrongAssumption
+from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call
+from lmsconf.documents.journal.journal_reader import seen_values
+from lmsconf.documents.journal.journal_writer import Journal
+from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Plan
+from lmsconf.planner.plan import calls_by_key
 from lmsconf.workspace.reader import WorkspaceReader
 
-_OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
-"""Keys about what a call does not name: a call that works says nothing about them."""
 _BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
 """Keys that not every call that works shows to be right."""
-_OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
-"""Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
 
 class FirstCalls:
     """The first calls of one run. One of those for which `is_serial` holds is sent at a time.
 
-    keys: call id → the keys that it rests on and that nobody has tried on this workspace. shown: those of them
-    that an earlier run has seen with an empty value alone. note: called with each key that a call has shown to be
-    right, by the name of `key_of_list` or `key_if_empty`. watched: the sorts of calls of which the first one
-    is compared with what it does along, reported in `side_effects`.
+    A call rests on the keys that neither the project file states nor an earlier run has seen. What this run sees is
+    noted in its journal as `seen_values` reads it: a key alone, with the operation that has shown it, or with `empty`
+    where only false or nothing was sent. The first call of each sort is compared with what it does along, reported in
+    `side_effects`.
     """
 
     def __init__(
-        self,
-        workspace: WorkspaceReader,
-        plan: Plan,
-        keys: Mapping[str, frozenset[str]],
-        shown: Collection[str] = (),
-        note: Callable[[str], None] = lambda _: None,
-        watched: Collection[str] = (),
+        self, workspace: WorkspaceReader, plan: Plan, resolver: AmbiguousWriteResolver, journal: Journal | None
     ) -> None:
-        self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
-        self._to_others = {one.address for one in plan.changes if adds_to_others(one)}
+        self._workspace, self._plan, self._resolver, self._journal = workspace, plan, resolver, journal
+        self._spec, self._search = workspace.connection.spec, partial(ValueSearch, workspace, plan, resolver)
+        self.side_effects: list[Problem] = []
+        keys: dict[str, frozenset[str]] = {}
+        seen: Mapping[str, str] = {}
+        self._watched = set[str]()
+        if not workspace.settings.workspace.embedded and not workspace.connection.is_given:
+            seen = seen_values(workspace.settings.root, workspace.connection.url)
+            for key, calls in calls_by_key(plan, self._spec).items():
+                for call in calls:
+                    name = f"{key} {call.operation}" if key == ADD_MODE else key
+                    if not self._spec.is_known(key) and not self._is_seen(seen, name):
+                        keys[call.id] = keys.get(call.id, frozenset()) | {key}
+            if not self._spec.is_known(MANAGED_GROUPS):
+                sorts = filter(None, map(sort_of_call, plan.calls))
+                self._watched = {sort for sort in sorts if not self._is_seen(seen, f"{MANAGED_GROUPS} {sort}")}
+        self._keys, self._untried = keys, set[str]().union(*keys.values())
+        self._shown_empty = {key for key in self._untried if self._is_seen(seen, f"{key} empty")}
+        self._to_others = {
+            one.address
+            for one in plan.changes
+            for field in one.fields
+            if field.added and members(one.before).get(field.path)
+        }
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
         self.replacing = {
@@ -91,18 +106,20 @@ class FirstCalls:
             one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in keys.get(one.id, ())
         }
         self._most_added = 1
-        self._watched, self.side_effects = {*watched}, list[Problem]()
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
-        self._untried: set[str] = set().union(*self._keys.values())
-        self._empty = {
-            one.id: keys[one.id] & empty_parts(workspace.connection.spec, one.body)
-            for one in plan.calls
-            if one.id in keys
-        }
-        self._shown_empty = {*shown}
+        self._empty = {one.id: keys[one.id] & empty_parts(self._spec, one.body) for one in plan.calls if one.id in keys}
         self._wrong: dict[str, str] = {}
         self._fields: dict[str, FieldRow] = {}
+
+    def _is_seen(self, seen: Mapping[str, str], name: str) -> bool:
+        """Whether an earlier run has seen the assumed value of a key. name: that in a journal."""
+        return seen.get(name) == self._spec.behaviour(name.split()[0])
+
+    def _note(self, name: str) -> None:
+        """Note that a call has shown the assumed value of a key to be right."""
+        if self._journal is not None:
+            self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
     def weight(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each.
@@ -119,11 +136,12 @@ class FirstCalls:
         )
         return 2 * len(keys) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
-    def is_serial(self, call: Call) -> bool:
-        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
-        return self._is_serial(call, self._resting(call, call.body))
+    def is_serial(self, call: Call, keys: frozenset[str] | None = None) -> bool:
+        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time.
 
-    def _is_serial(self, call: Call, keys: frozenset[str]) -> bool:
+        keys: those that it rests on; default: as far as it can be known before it is sent.
+        """
+        keys = self._resting(call, call.body) if keys is None else keys
         followed = self._followed.get(call.id, "")
         return any(
             some & self._wrong.keys() or some & self._untried - (self._shown_empty & self._empty.get(id, frozenset()))
@@ -135,43 +153,36 @@ class FirstCalls:
         keys = self._keys.get(call.id, frozenset())
         if call.operation in LISTS:
             # An empty list can show it, too.
-            keys = keys | ({ADD_MODE} & self._untried) if self._is_open(call.operation) else keys - {ADD_MODE}
+            is_open = call.operation in self._lists or not self._lists
+            keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
             if named_people(body) <= self._most_added:
                 keys -= {BATCH}
         return keys
 
-    def _is_open(self, operation: str) -> bool:
-        """Whether it is not known yet if this operation keeps those who are in its list."""
-        return operation in self._lists or not self._lists
-
     @contextmanager
-    def comparing(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
-    ) -> Iterator[IssuedRequest]:
+    def comparing(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Iterator[IssuedRequest]:
         """Send the yielded call inside, as `_trying` does; compare what the first of its sort does along."""
         sort, access = sort_of_call(sent.call), None
         with suppress(ApiError):
             if sort in self._watched:
                 access = ComparedAccess(client, sent, self._plan.changes)
-        with self._trying(client, sent, ids, resolver) as first:
+        with self._trying(client, sent, ids) as first:
             yield first
         with suppress(ApiError):
             if access is not None and sort in self._watched:
                 self._watched.discard(sort)
-                self.side_effects.extend(filter(None, [access.along(resolver)]))
+                self.side_effects.extend(filter(None, [access.along(self._resolver)]))
                 self._note(f"{MANAGED_GROUPS} {sort}")
 
     @contextmanager
-    def _trying(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
-    ) -> Iterator[IssuedRequest]:
+    def _trying(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Iterator[IssuedRequest]:
         """Send the yielded call inside, with its resource compared if it is the first to rest on an assumption.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
         keys = self._resting(sent.call, sent.body)
-        if not self._is_serial(sent.call, keys):
+        if not self.is_serial(sent.call, keys):
             yield sent
             return
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
@@ -179,87 +190,92 @@ class FirstCalls:
             if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
             # What it takes the place of is deleted already.
-            as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
+            as_found = self._search(client, sent, ids).as_spoken(self._found)
             with client.speaking(self._found):
                 yield as_found or sent
             return
         if sent.call.operation == ANSWERS and keys & self._untried:
             # A body does not show the types of the fields.
             keys = answer_keys(client, sent, self._fields)
-        with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
+        with self._comparing_along(client, sent, keys & self._untried) as keys:
             if not keys:
                 yield sent
             elif sent.call.operation in LISTS and ADD_MODE in keys:
-                yield from self._first_addition(client, sent, ids, resolver, keys)
+                yield from self._first_addition(client, sent, ids, keys)
             else:
-                yield from self._first(client, sent, ids, resolver, keys)
+                yield from self._first(client, sent, ids, keys)
 
     @contextmanager
-    def _comparing_along(
-        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, keys: frozenset[str]
-    ) -> Iterator[frozenset[str]]:
+    def _comparing_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str]) -> Iterator[frozenset[str]]:
         """Compare what the service may change along with the call inside; yield the keys that it still rests on."""
-        along = compared_along(client, sent, resolver, keys, self._able, self._removed)
+        along = compared_along(client, sent, self._resolver, keys, self._able, self._removed)
+        if along is None:
+            yield keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
+            return
         failed: WrongAssumption | None = None
         try:
-            yield keys - ({MANAGED_GROUPS} if along else {MANAGED_GROUPS, WHO_CAN_MANAGE})
+            yield keys - {MANAGED_GROUPS}
         except WrongAssumption as error:
             failed = error
-        if along and (wrong := wrong_along(along, sent)):
-            message = f"{failed.message}; {wrong.message}" if failed else wrong.message
-            raise self._told(
-                (), message, {**(failed.values if failed else {}), **wrong.values}, refused=False, is_done=False
-            )
+        try:
+            wrong = along.wrong()
+        except ApiError as error:
+            raise WriteOutcomeUnknown(
+                f"the call was accepted, but people could not be read after it: {error.message}",
+                hint=error.hint,
+                operation=sent.call.operation,
+            ) from error
+        if wrong is not None:
+            message, values = (f"{failed.message}; ", failed.values) if failed else ("", {})
+            raise self._told((), f"{message}{wrong.message}", {**values, **wrong.values}, refused=False, is_done=False)
         if failed:
             raise failed
-        if along:
-            self._note(along.key)
-            self._untried.discard(along.key)
+        self._note(along.key)
+        self._untried.discard(along.key)
 
-    def _first(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
-    ) -> Iterator[IssuedRequest]:
-        has_answers = sent.call.operation == ANSWERS
-        changed = self._answers_changed(sent.call.address)
-        compared = ComparedAnswers(client, sent, resolver, self._fields, changed) if has_answers else None
+    def _first(self, client: Client, sent: IssuedRequest, ids: Learnt, keys: frozenset[str]) -> Iterator[IssuedRequest]:
+        has_answers, changed = sent.call.operation == ANSWERS, self._answers_changed(sent.call.address)
+        compared = ComparedAnswers(client, sent, self._resolver, self._fields, changed) if has_answers else None
         try:
             yield sent
             if compared is None:
-                self._refuse_unshown(client, sent, ids, resolver)
+                self._refuse_unshown(client, sent, ids)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids, resolver)
+            search = self._search(client, sent, ids)
             compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
-            keys |= _OF_THE_MOMENT & self._keys.get(sent.call.id, frozenset())
+            keys |= {TIME_FORMAT} & self._keys.get(sent.call.id, frozenset())
             raise self._explained(client, keys, failed, search, compare) or failed from failed
         self._note_right(right, sent.call)
         self._note_added(client, sent)
 
     def _first_addition(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+        self, client: Client, sent: IssuedRequest, ids: Learnt, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
-        compared = ComparedList(client, sent, resolver)
+        compared = ComparedList(client, sent, self._resolver)
         begun = compared.begun()
-        compared, is_whole = begun or compared, begun is None and bool(compared.others) and compared.is_small
-        rewrite = compared.with_others if is_whole else compared.without_last if compared.is_new else None
+        is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
+        compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
+        added, rewrite = compared.sent, compared.without_last if compared.is_new else None
+        if is_whole:
+            added, rewrite = replace(added, body=compared.with_others(added.body)), compared.with_others
         try:
-            added = compared.whole() if is_whole else compared.sent
             yield added
             # A list that was begun shows first whether who was in it stays.
             shows = begun is not None and compared.compare()
             if not shows:
-                self._refuse_unshown(client, sent, ids, resolver)
+                self._refuse_unshown(client, sent, ids)
                 shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids, resolver, rewrite)
+            search = self._search(client, sent, ids, rewrite)
             error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
             if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                 raise error from failed
             # A service may refuse people who are in the list already.
             self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
             self._untried |= keys
-            search = self._search(client, sent, ids, resolver)
+            search = self._search(client, sent, ids)
             if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
                 raise again from failed
             shows, is_whole = True, False
@@ -279,49 +295,28 @@ class FirstCalls:
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
-        self._note(key_of_list(ADD_MODE, operation))
+        self._note(f"{ADD_MODE} {operation}")
         self._lists.discard(operation)
         if not self._lists:
             self._untried.discard(ADD_MODE)
-
-    def _search(
-        self,
-        client: Client,
-        sent: IssuedRequest,
-        ids: Learnt,
-        resolver: AmbiguousWriteResolver,
-        rewrite: Callable[[object], object] | None = None,
-    ) -> ValueSearch:
-        planned, creates = self._operations(sent.call.address), sent.call.address in self._created
-        return ValueSearch(
-            self._workspace, self._plan, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite
-        )
 
     def _answers_changed(self, address: Address) -> set[str]:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
         fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
         paths = [field.path.partition(".") for of, field in fields if of == address]
         changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
-        renamed = [
-            (str(field.before), str(field.after))
-            for of, field in fields
-            if of.kind == CUSTOM_FIELD and field.path == "name"
-        ]
-        return changed | {normalize_name(old) for old, new in renamed if normalize_name(new) in changed}
+        for of, field in fields:
+            if of.kind == CUSTOM_FIELD and field.path == "name" and normalize_name(str(field.after)) in changed:
+                changed.add(normalize_name(str(field.before)))
+        return changed
 
-    def _operations(self, address: Address) -> list[str]:
-        """Return the operations that the plan has for a resource, each as often as it is called."""
-        return [call.operation for call in self._plan.calls if call.address == address]
-
-    def _refuse_unshown(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
-    ) -> None:
+    def _refuse_unshown(self, client: Client, sent: IssuedRequest, ids: Learnt) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        planned = self._operations(sent.call.address)
+        planned = [call.operation for call in self._plan.calls if call.address == sent.call.address]
         try:
-            fresh = resolver.shown(sent, ids)
+            fresh = self._resolver.shown(sent, ids)
         except WrongAssumption as second:
-            raise without_second(client, sent, ids, resolver, second) from second
+            raise without_second(client, sent, ids, self._resolver, second) from second
         if fresh is None:
             return
         left = calls_left(fresh, sent.call, planned)
@@ -353,52 +348,54 @@ class FirstCalls:
         compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
         tried once more as it was assumed; None if it works.
         """
+        if isinstance(failed, WrongAssumption) and failed.values:
+            return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
+        refused, message = isinstance(failed, Rejected), failed.message
         if isinstance(failed, Rejected) and failed.is_forbidden:
             return failed
-        refused = isinstance(failed, Rejected)
-        values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
-        is_done = isinstance(failed, WrongAssumption) and failed.is_done
-        is_whole, has_changed, left = True, False, frozenset[str]()
-        if not values:
-            refusal = failed.message if refused else None
-            found = search.find(keys, refusal, as_assumed=as_assumed)
-            answered = keys & clearing_keys(self._fields.values(), search.paths_left({}))
-            forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
-            if forms and not search.is_enough:
-                # An object that clears an answer has the form of one that gives it.
-                again = search.find(answered | forms, refusal)
-                found = again if again.is_done else found
-            # Whose managers lack the right is known; a name that is only refused in another way is not.
-            is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
-            values = {} if is_told else dict(found.values)
-            if not found.is_done:
-                # A call that leaves a time or an answer as it is, is accepted and does not clear it.
-                values = {key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit"}
-            try:
-                with client.speaking(values):
-                    is_whole = compare() is not False
-            except WrongAssumption as other:
-                message = other.message if found.is_done and not values else f"{message}; {other.message}"
-                values |= other.values
-            is_done = found.is_done and is_whole and bool(values)
-            has_changed = search.has_changed
-            if found.values and not found.is_done:
-                left = search.unshown(keys - values.keys() - NOT_TRIED)
-            if found.is_done:
-                self._note_right(keys - values.keys() - _OF_OTHERS, search.call)
-                if not values:
-                    return None
-            elif not values:
-                remaining = search.remaining_values(keys, answered)
-                if remaining is None:
-                    search.take_back()
-                else:
-                    values, left = remaining, frozenset()
-        if not values and not has_changed and isinstance(failed, Rejected):
+        found = search.find(keys, message if refused else None, as_assumed=as_assumed)
+        names = {normalize_name(path.removeprefix("answers.")) for path in search.paths_left({})}
+        left_fields = (field for field in self._fields.values() if normalize_name(field.name) in names)
+        answered = keys & {clear_answer_key(field.type) for field in left_fields}
+        forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
+        if forms and not search.is_enough:
+            # An object that clears an answer has the form of one that gives it.
+            again = search.find(answered | forms, message if refused else None)
+            found = again if again.is_done else found
+        values, left, is_whole = dict(found.values), frozenset[str](), True
+        if not found.is_done:
+            # Whose managers lack the right is known; a name that is only refused in another way is not. A call that
+            # leaves a time or an answer as it is, is accepted and does not clear it.
+            is_told = isinstance(failed, ManagerRightMissing)
+            values = {
+                key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit" and not is_told
+            }
+        try:
+            with client.speaking(values):
+                is_whole = compare() is not False
+        except WrongAssumption as other:
+            message = other.message if found.is_done and not values else f"{message}; {other.message}"
+            values |= other.values
+        if found.is_done:
+            # A call that works says nothing about what it does not name.
+            self._note_right(keys - values.keys() - {ADD_MODE, OMITTED}, search.call)
+            if not values:
+                return None
+        elif found.values:
+            left = search.unshown(keys - values.keys() - NOT_TRIED)
+        if not found.is_done and not values:
+            remaining = search.remaining_values(keys, answered)
+            if remaining is None:
+                search.take_back()
+            else:
+                values, left = remaining, frozenset()
+        if not values and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(keys, message, values, left, refused=refused, is_done=is_done)
+        return self._told(
+            keys, message, values, left, refused=refused, is_done=found.is_done and is_whole and bool(values)
+        )
 
     def _told(
         self,
@@ -418,9 +415,10 @@ class FirstCalls:
         self._hold_back({*values, *left} or keys, message)
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
-        right = ["Right for this service:", *dialect_lines(values)] if values else []
-        hint = "\n".join(right + ([_look_at(left or keys)] if left or not values else []))
-        return WrongAssumption(message, hint=hint, values=values, refused=refused, is_done=is_done)
+        lines = ["Right for this service:", *dialect_lines(values)] if values else []
+        if left or not values:
+            lines.append(_look_at(left or keys))
+        return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)
@@ -431,8 +429,9 @@ class FirstCalls:
         empty = self._empty.get(call.id, frozenset())
         if not empty & WINDOW_KEYS & self._untried:
             empty -= {CLEAR_TIME}
-        for key in sorted(keys & self._untried - (self._shown_empty & empty) - _OF_THE_MOMENT - _BY_THEMSELVES):
-            self._note(key_if_empty(key) if key in empty else key)
+        # Another run has to try again what depends on what is live.
+        for key in sorted(keys & self._untried - (self._shown_empty & empty) - {TIME_FORMAT} - _BY_THEMSELVES):
+            self._note(f"{key} empty" if key in empty else key)
         self._shown_empty |= keys & empty
         self._untried -= keys - empty - _BY_THEMSELVES
 

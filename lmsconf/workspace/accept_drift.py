@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import tzinfo
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,8 +24,6 @@ from lmsconf.model.names import matches_pattern
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.selection import AMBIGUOUS, resolve_pattern, unresolved_problem
 from lmsconf.workspace.manifest_editor import ManifestEditor
-
-ACCEPT: Final = "--accept"
 
 
 class ManifestEdits(Struct, frozen=True, kw_only=True):
@@ -56,14 +53,20 @@ def file_diff(name: str, before: bytes, after: bytes) -> str:
     """Return the unified diff of one file."""
     # Lines end with line feeds alone: str.splitlines knows others.
     old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
-    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    )
 
 
 def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
     """Return the findings that can be accepted, also ignored ones; no deletion that another one brings about."""
-    findings = (*drift.findings, *(ignored.finding for ignored in drift.ignored))
-    return [finding for finding in findings if not finding.goes_along]
+    return [finding for finding in _all_findings(drift) if not finding.goes_along]
+
+
+def _all_findings(drift: DriftReport) -> list[DriftFinding]:
+    """Return the findings, also ignored ones."""
+    return [*drift.findings, *(ignored.finding for ignored in drift.ignored)]
 
 
 def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
@@ -72,14 +75,13 @@ def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) 
     patterns = [resolve_pattern(argument, addresses) for argument in arguments]
     for pattern in patterns:
         if not pattern.matches:
-            problem = unresolved_problem(ACCEPT, pattern, addresses)
-            if problem.code == AMBIGUOUS:
-                raise LmsconfError(problem.message, hint=problem.hint)
-            near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
-            raise LmsconfError(
-                f"{ACCEPT} {pattern.typed}: no difference has this address",
-                hint=near or "`lmsconf drift` lists the differences with their addresses.",
-            )
+            problem = unresolved_problem("--accept", pattern, addresses)
+            message, hint = problem.message, problem.hint
+            if problem.code != AMBIGUOUS:
+                message = f"--accept {pattern.typed}: no difference has this address"
+                if hint is None or not hint.startswith("Did you mean"):
+                    hint = "`lmsconf drift` lists the differences with their addresses."
+            raise LmsconfError(message, hint=hint)
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 
@@ -91,13 +93,13 @@ def address_before_rename(address: Address, renamed: Mapping[Address, Address]) 
 
 
 def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
-    state = finding.state.value.replace("_", " ")
     hint = "Change the manifests by hand."
     if finding.state is DriftState.UNDECLARED and finding.source is None:
         hint = f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
     return Problem(
         code="editing/not-settled",
-        message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be {state}",
+        message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be "
+        + finding.state.value.replace("_", " "),
         hint=hint,
         source=finding.source,
         address=str(finding.address),
@@ -147,24 +149,24 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
         dead = self._refused(editable)
         dead |= self._owned([one for one in editable if one.state is DriftState.UNDECLARED and one.address not in dead])
-        findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
-        return replace(self.drift, findings=tuple(findings))
+        return replace(
+            self.drift,
+            findings=tuple(replace(one, accept=None) if one.address in dead else one for one in self.drift.findings),
+        )
 
     def _left(self, draft: ManifestEdits, manifests: Manifests) -> Iterator[Problem]:
         """Yield the problems of a draft, given its parsed manifests: new ones, and findings that it leaves or adds.
 
         An edit with any of them is not written.
         """
-        findings: list[DriftFinding] = []
         try:
             after = self.compute_drift(manifests)
-            findings = [*after.findings, *(ignored.finding for ignored in after.ignored)]
-            problems = after.problems
+            findings, problems = _all_findings(after), after.problems
         except ProblemsFound as error:
-            problems = error.problems
+            findings, problems = [], error.problems
         messages_before = {problem.message for problem in self.drift.problems}
         yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
-        known = {one.address for one in (*self.drift.findings, *(one.finding for one in self.drift.ignored))}
+        known = {one.address for one in _all_findings(self.drift)}
         accepted = {finding.address for finding in draft.accepted}
         for finding in findings:
             address = address_before_rename(finding.address, draft.renamed)
@@ -177,14 +179,16 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         Without any, one finding that the resources with problems now depend on.
         """
         wrong = {Address.parse(problem.address) for problem in problems if problem.address is not None}
-        accepted = {one.address for one in draft.accepted}
-        known = {one.address for one in acceptable_findings(self.drift) if one.source is not None} - accepted
+        known = {one.address for one in acceptable_findings(self.drift) if one.source is not None}
+        known -= {one.address for one in draft.accepted}
         if broken := known & {address_before_rename(address, draft.renamed) for address in wrong}:
             return broken
         # An accepted condition may refer to a choice that the manifests do not declare yet.
-        resources = [resource for resource in after.declared if resource.address in wrong]
         below = {
-            address_before_rename(each, draft.renamed) for resource in resources for each in dependencies(resource)
+            address_before_rename(each, draft.renamed)
+            for resource in after.declared
+            if resource.address in wrong
+            for each in dependencies(resource)
         }
         return set(sorted(known & below)[:1])
 
@@ -227,8 +231,12 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         """Return the manifests edited to the live state of all findings. Raises ProblemsFound with all refusals."""
         editor = ManifestEditor(self.manifests, self.root, self.timezone)
         after = editor.accept(findings)
-        before = {name: editor.pages[name].data for name in after}
-        return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
+        return ManifestEdits(
+            accepted=tuple(findings),
+            renamed=editor.renamed,
+            before={name: editor.pages[name].data for name in after},
+            after=after,
+        )
 
 
 def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
@@ -239,7 +247,8 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
     for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
-            same = tag == "equal"
-            line = old_start + source.line - start if same else min(old_start + 1, old_end, len(old))
-            return replace(problem, source=SourceLocation(source.file, line, source.column if same else 0, source.each))
+            line, column = min(old_start + 1, old_end, len(old)), 0
+            if tag == "equal":
+                line, column = old_start + source.line - start, source.column
+            return replace(problem, source=SourceLocation(source.file, line, column, source.each))
     return problem

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 AnySandbox = TypeVar("AnySandbox", bound="Sandbox")
 RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
 """Host and port, or an embedded workspace, and maximum rate → the rate limiter of its connections."""
-
-
-SANDBOX_HOST = "http://sandbox"
-
-
-def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
-    """Return the errors of the project's dialect, with which a Connection cannot be created."""
-    try:
-        ApiSpec(settings.dialect, settings.dialect_at)
-    except ProblemsFound as error:
-        return error.problems
-    return ()
 
 
 def _url_name(workspace: str) -> str:
@@ -120,9 +108,12 @@ class Connection:
         self._outage.set_concurrency(parallelism)
         # Only a service that makes requests wait answers several of them sooner.
         is_prompt = self._sandbox is not None and not self._sandbox.has_faults
-        executor = InlineExecutor() if is_prompt else None
         pool = WorkerPool(
-            self._client, parallelism=parallelism, executor=executor, progress=progress, limit=self._rate_limiter.status
+            self._client,
+            parallelism=parallelism,
+            executor=InlineExecutor() if is_prompt else None,
+            progress=progress,
+            limit=self._rate_limiter.status,
         )
         if progress is not None:
             self._rate_limiter.on_wait = pool.report_progress
@@ -156,7 +147,7 @@ class Connection:
             from lmsconf.api.client import Client
 
             self._shared = Client(
-                SANDBOX_HOST if self._sandbox is not None else self.url,
+                "http://sandbox" if self._sandbox is not None else self.url,
                 self._token or "",
                 spec=self.spec,
                 transport=self._sandbox,

@@ -26,7 +26,6 @@ from lmsconf.manifest.nodes import EscapedText
 from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.schema_check import declared_section
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import is_representable, matches_patterns
@@ -39,7 +38,6 @@ from lmsconf.support.strict_json import map_texts
 from lmsconf.workspace.manifest_files import (
     TeamRule,
     entries_of,
-    live_entries,
     render_files,
     split_by_team,
     teams_of,
@@ -47,8 +45,6 @@ from lmsconf.workspace.manifest_files import (
 )
 
 _OURS: Final = "\0export"
-_IDENTITY: Final = frozenset({"id", "only_in"})
-"""Keys that an entry that has them cannot do without, beside the required ones."""
 _WHOLE: Final = ""
 """Key of a fault that concerns a whole entry."""
 
@@ -87,8 +83,7 @@ class EmptyPlanCheck(Struct):
             faults = list(self._unrepresentable(left))
             if not faults:
                 try:
-                    declared = (*self.existing.declared, *self._parsed(left))
-                    made = self.plan(replace(self.existing, declared=declared))
+                    made = self.plan(replace(self.existing, declared=(*self.existing.declared, *self._parsed(left))))
                     faults = [*_changed(made), *self._owned(made, left)]
                     if not faults:
                         return left, made
@@ -115,10 +110,8 @@ class EmptyPlanCheck(Struct):
         declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
         for number, entry in enumerate(entries):
-            manifest_entry = ManifestEntry(
-                body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
-            )
-            declared.extend(parse(entry.address.kind, manifest_entry))
+            own = ManifestEntry(body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
+            declared.extend(parse(entry.address.kind, own))
         problems.extend(find_conflicts([*self.existing.declared, *declared], self.existing.absent))
         if any(_blamed(problems, entries)):
             raise ProblemsFound(problems)
@@ -144,16 +137,15 @@ class EmptyPlanCheck(Struct):
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
             kind = KINDS[entry.address.kind]
-            needed = required_keys(kind) | _IDENTITY | {_WHOLE}
+            # An entry that has a pin or is of some workspaces cannot do without.
+            needed = required_keys(kind) | {"id", "only_in", _WHOLE}
             is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
-            elif keys:
+            else:
                 body = {key: value for key, value in entry.body.items() if key not in keys}
                 notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
                 left.append(replace(entry, body=body, notes=notes))
-            else:
-                left.append(entry)
         return left
 
 
@@ -236,38 +228,44 @@ def export_snapshot(
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
     live = LiveNames(named_context(snapshot, policy, api_spec), policy)
-    declared = find_declared_rows(existing_manifests, snapshot, policy, api_spec)
+    here = existing_manifests.in_workspace(policy.workspace)
+    declared = _declared_ids(here, snapshot, policy, api_spec)
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
-    new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
-    managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
+    new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
+    named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
+    managed = [
+        _limited(row, named, named_here, policy.workspace)
+        for row in new
+        if not matches_patterns(str(row.address), policy.leave_alone)
+    ]
     check.skipped.extend(row for row in managed if row.reason is not None)
-    limited = [_limited(row, declared, policy, check) for row in managed if row.reason is None]
-    entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
-    of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
+    entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
     return ExportResult(
         files=_files(entries, check.skipped, live, by),
-        counts={name: len(exported) for name, exported in of_kind.items()},
-        problems=(
-            *_first(
-                _warning(
-                    "export/left-out",
-                    f"left out: {unexportable_line(row)}",
-                    row.address,
-                    "It stays as it is, unmanaged.",
-                )
-                for row in check.skipped
-            ),
-            *_first(
-                _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
-                for entry in entries
-                for note in entry.notes
-            ),
-            *unread_value_notes(of_kind.get(USER, ()), snapshot),
-            *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
-        ),
+        counts={kind.name: sum(entry.address.kind == kind.name for entry in entries) for kind in wanted},
+        problems=_problems(entries, check.skipped, plan, snapshot),
         left_alone=len(new) - len(managed),
         declared=len(rows) - len(new),
+    )
+
+
+def _problems(
+    entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], plan: Plan, snapshot: Snapshot
+) -> tuple[Problem, ...]:
+    """Return warnings of what is left out, in whole or in part, and of what the next plan would delete."""
+    stays = "It stays as it is, unmanaged."
+    return (
+        *_first(
+            _warning("export/left-out", f"left out: {unexportable_line(row)}", row.address, stays) for row in skipped
+        ),
+        *_first(
+            _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
+            for entry in entries
+            for note in entry.notes
+        ),
+        *unread_value_notes([entry for entry in entries if entry.address.kind == USER], snapshot),
+        *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
     )
 
 
@@ -281,30 +279,20 @@ def _files(
     workspace = live.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
+    # The team of a group may follow from what is not exported.
+    every = [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
     return {
         f"{folder}/{section}".lstrip("/"): text
-        for folder, part in split_by_team(entries, teams_of(by, live_entries(live))).items()
+        for folder, part in split_by_team(entries, teams_of(by, every)).items()
         for section, text in render_files(part, () if folder else skipped, workspace).items()
     }
 
 
-def _limited(
-    entry: ExportedEntry, declared: DeclaredRows, policy: Policy, check: EmptyPlanCheck
-) -> ExportedEntry | None:
-    """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
-    if entry.address in declared.this_workspace:
-        check.skipped.append(
-            ExportedEntry(
-                address=entry.address,
-                id=entry.id,
-                reason="the manifests have an entry of that name, with another meaning",
-            )
-        )
-        return None
-    if entry.address not in declared.other_workspaces:
-        return entry
-    limits: Json = [policy.workspace]
-    return replace(entry, body={**entry.body, "only_in": limits})
+def _limited(entry: ExportedEntry, named: set[Address], named_here: set[Address], workspace: str) -> ExportedEntry:
+    """Limit an entry that manifests name for other workspaces to this one; if they name it here, it is left out."""
+    if entry.reason is None and entry.address in named_here:
+        return replace(entry, reason="the manifests have an entry of that name, with another meaning")
+    return replace(entry, body={**entry.body, "only_in": [workspace]}) if entry.address in named else entry
 
 
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -318,12 +306,11 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 def _loss(address: Address) -> Problem:
     """Warn about a resource that is owned and in no manifest: the next plan would delete it."""
-    message = f"{address}: the project owns it and no manifest declares it, so a plan would delete it"
     # A shell pattern that matches the address and has only printable characters.
     pattern = "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
     return _warning(
         "export/owned",
-        message,
+        f"{address}: the project owns it and no manifest declares it, so a plan would delete it",
         address,
         f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"',
     )
@@ -333,37 +320,18 @@ def _warning(code: str, message: str, address: Address, hint: str | None) -> Pro
     return Problem(code=code, message=message, severity=Severity.WARNING, address=str(address), hint=hint)
 
 
-class DeclaredRows(Struct, frozen=True):
-    """What existing manifests declare or delete.
-
-    ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.
-    """
-
-    ids: Mapping[str, frozenset[str]]
-    this_workspace: frozenset[Address]
-    other_workspaces: frozenset[Address]
-
-
-def find_declared_rows(
-    existing: Manifests,
-    snapshot: Snapshot,
-    policy: Policy,
-    api_spec: ApiSpec,
-) -> DeclaredRows:
-    """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
+def _declared_ids(
+    manifests: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec
+) -> Mapping[str, frozenset[str]]:
+    """Return the ids of live rows, by kind, that manifests declare or delete, also together with others."""
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
-    here = existing.in_workspace(policy.workspace)
-    ids = {
+    return {
         name: frozenset(
             (
                 *(match.row.id for match in result.matches if match.row is not None),
                 *(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None),
             )
         )
-        for name, result in match_all(planning, here).items()
+        for name, result in match_all(planning, manifests).items()
     }
-    everywhere, this_workspace = (
-        frozenset(entry.address for entry in (*of.declared, *of.absent)) for of in (existing, here)
-    )
-    return DeclaredRows(ids, this_workspace, everywhere - this_workspace)

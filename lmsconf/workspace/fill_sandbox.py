@@ -28,7 +28,7 @@ from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.model.snapshot import Listed, Snapshot
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.sandbox.handlers.content import EVERYONE, USER
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
 from lmsconf.sandbox.request_context import (
@@ -50,8 +50,6 @@ from lmsconf.sandbox.store import Repository
 
 T = TypeVar("T", bound=Collection[Any])
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
-ROW_TYPES: Final = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
-"""The rows that a workspace is made of, each after those that it refers to."""
 _KINDS: Final = {
     EVERYONE_KEY[0]: EVERYONE,
     PersonRow.listing: USER,
@@ -75,8 +73,9 @@ def load_seed(path: Path) -> Mapping[str, object] | Snapshot:
         except LmsconfError as wrong:
             raise ProblemsFound([replace(file_problem("seed", str(path), wrong.message), hint=wrong.hint)]) from wrong
     if str(values.get("format")).startswith("lmsconf."):
-        message = f"it is not a seed or a snapshot, but a {values['format']}"
-        raise ProblemsFound([file_problem("seed", str(path), message)])
+        raise ProblemsFound(
+            [file_problem("seed", str(path), f"it is not a seed or a snapshot, but a {values['format']}")]
+        )
     return values
 
 
@@ -107,15 +106,14 @@ def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_un
     """Insert the rows of a snapshot; return the problems of what cannot be inserted."""
     if snapshot.redaction is not None:
         return [REDACTED]
-    listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in ROW_TYPES}
+    row_types = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
+    listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in row_types}
     whys = ((name, whole.incomplete) for name, whole in listings.items() if whole is not None)
     problems = [f"{name}: it was not read completely: {why}" for name, why in whys if why is not None]
     problems += [f"{name}: it was not read" for name, whole in listings.items() if whole is None]
     if problems:
         return problems
-    loader = SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted)
-    loader.load_listings()
-    return loader.problems
+    return SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
 
 
 class _Field(Struct, frozen=True):
@@ -151,18 +149,20 @@ class SnapshotLoader(EntryLoader):
             incomplete=None,
         )
 
-    def load_listings(self) -> None:
-        """Insert all rows."""
-        self._load_rows(FieldRow, self._load_field)
-        self._load_rows(PersonRow, self._load_person)
-        self._load_rows(GroupRow, self._load_group)
-        self._load_rows(SmartGroupRow, self._load_smart_group)
-        self._load_rows(ContentRow, self._load_content)
-        self._load_rows(TargetRow, self._load_target)
-
-    def _load_rows(self, row_type: type[Listed], load: Callable[[Listed], None]) -> None:
-        entries = {place: (row,) for place, row in enumerate(self._snapshot.rows(row_type))}
-        self.load(row_type.listing, entries, load)
+    def load_listings(self) -> list[str]:
+        """Insert all rows, each after those that it refers to; return the problems."""
+        loads: dict[type[Any], Callable[[Any], None]] = {
+            FieldRow: self._load_field,
+            PersonRow: self._load_person,
+            GroupRow: self._load_group,
+            SmartGroupRow: self._load_smart_group,
+            ContentRow: self._load_content,
+            TargetRow: self._load_target,
+        }
+        for row_type, load in loads.items():
+            entries = {place: (row,) for place, row in enumerate(self._snapshot.rows(row_type))}
+            self.load(row_type.listing, entries, load)
+        return self.problems
 
     def _known(self, listing: str, id: str) -> str:
         """Return an id that a listing has. Raises InvalidSeedValue."""
@@ -188,8 +188,7 @@ class SnapshotLoader(EntryLoader):
             self.add("choices", id=choice.id, field=field.id, position=position, name=choice.name)
         choices: dict[str, str] = {choice.name: choice.id for choice in field.choices}
         choices |= {choice.id: choice.id for choice in field.choices}
-        named = self._fields_by_name[normalize("NFC", field.name)]
-        named.append(_Field(field.id, field.type, choices))
+        self._fields_by_name[normalize("NFC", field.name)].append(_Field(field.id, field.type, choices))
 
     def _load_person(self, person: PersonRow) -> None:
         reserve_id(person.id, self._ids["user"])
@@ -216,8 +215,8 @@ class SnapshotLoader(EntryLoader):
     def _add_answer(self, person: str, answer: AnswerRow) -> None:
         """Add an answer: to the first field of that name to which it is one."""
         values = [*sorted(answer.choices), *([answer.text] if answer.text else [])]
-        named = self._fields_by_name[normalize("NFC", answer.field)]
-        field = next((field for field in named if field.takes(values)), None)
+        named = (field for field in self._fields_by_name[normalize("NFC", answer.field)] if field.takes(values))
+        field = next(named, None)
         if field is None:
             raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")
         for value in values:
@@ -289,8 +288,7 @@ class SnapshotLoader(EntryLoader):
             return USER
         if found is not None and (self._keeps_unlisted or found == EVERYONE_KEY or found[1] in self._ids[found[0]]):
             return _KINDS[found[0]]
-        what = "is not a person, group or smart group of the snapshot"
-        raise InvalidSeedValue(f"the audience {target.target!r} {what}")
+        raise InvalidSeedValue(f"the audience {target.target!r} is not a person, group or smart group of the snapshot")
 
 
 def _were_read(values: T | None, part: str) -> T:

@@ -101,19 +101,14 @@ class ManifestEditor(Struct):
 
     def _edit(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         """Edit the entry that several findings are about. Raises ProblemsFound."""
-        if (reason := findings[0].reason) is not None:
-            raise refused_edit(f"an entry about another resource says so: {reason}", source, "Change that entry.")
-        if findings[0].state is DriftState.UNDECLARED:
-            node, items = self._node(source), KINDS[findings[0].address.kind].entry_items
+        first, kind = findings[0], KINDS[findings[0].address.kind]
+        if first.reason is not None:
+            raise refused_edit(f"an entry about another resource says so: {first.reason}", source, "Change that entry.")
+        if first.state is DriftState.UNDECLARED:
+            node, items = self._node(source), kind.entry_items
             for finding in findings:
                 _remove_declaration(items, node if items is None else find_absent_item(items, node, finding))
-        else:
-            self._refuse_part(findings, source)
-            self._take_over(findings[0], source)
-
-    def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Check that all resources that the entry declares drifted alike. Raises ProblemsFound."""
-        first, kind = findings[0], KINDS[findings[0].address.kind]
+            return
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._entries[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
@@ -122,6 +117,7 @@ class ManifestEditor(Struct):
                 source,
                 "Write the difference as a separate entry, and run it again.",
             )
+        self._take_over(first, source)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -132,8 +128,9 @@ class ManifestEditor(Struct):
     def _node(self, source: SourceLocation) -> Node:
         """Return what is written at a place. Raises ProblemsFound for a row of a sheet, an alias, and its value."""
         if not source.file.endswith(MANIFEST_ENDINGS):
-            hint = "Change the sheet by hand, or write the entry in a manifest."
-            raise refused_edit("it is a row of a sheet", source, hint)
+            raise refused_edit(
+                "it is a row of a sheet", source, "Change the sheet by hand, or write the entry in a manifest."
+            )
         node = self.page(source.file).nodes_by_place.get((source.line, source.column))
         if node is None or node.kind == "alias":
             raise refused_edit("it is not written out here", source)
@@ -143,11 +140,11 @@ class ManifestEditor(Struct):
     def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
         if finding.state is DriftState.RENAMED and finding.live is None:
             # The user must choose one of the candidates.
-            lines = " or ".join(candidate.line for candidate in finding.candidates)
             raise refused_edit(
                 f"it may be any of {' and '.join(str(candidate.address) for candidate in finding.candidates)}",
                 source,
-                f"Write {lines} beside its name, or the new name by hand.",
+                f"Write {' or '.join(candidate.line for candidate in finding.candidates)} beside its name, or the new "
+                "name by hand.",
             )
         node, kind = self._node(source), KINDS[finding.address.kind]
         if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
@@ -230,8 +227,8 @@ class ManifestEditor(Struct):
 
     def _reached(self, trails: Iterable[Trail]) -> Iterator[Node]:
         """Yield every node of a manifest that one of the paths matches."""
-        pages = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
-        roots = [root for page in pages for root in page.roots]
+        names = (name for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS))
+        roots = [root for name in names for root in self.page(name).roots]
         return (node for trail in trails for root in roots for node in _below(root, trail))
 
 
@@ -249,14 +246,13 @@ def _forget(entry: Node, name: str) -> None:
     node = entry.get("previously")
     if node is None or node.kind != "list":
         return
-    removed = [
-        at for at, item in enumerate(node.items) if choice_key(unescape_variables(item.value())) == normalize_name(name)
-    ]
-    if removed and len(removed) == len(node.items):
+    names = [choice_key(unescape_variables(item.value())) for item in node.items]
+    removed = {at for at, own in enumerate(names) if own == normalize_name(name)}
+    if removed and len(removed) == len(names):
         remove_key(entry, "previously")
     elif removed:
         refuse_shared(node)
-        node.removed |= set(removed)
+        node.removed |= removed
 
 
 def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:

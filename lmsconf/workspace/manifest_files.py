@@ -93,10 +93,6 @@ def expanded_manifest(entries: Iterable[tuple[tuple[str | int, ...], Json]]) -> 
 _PREFIX: Final = "prefix:"
 _MOST: Final = 200
 """The most folders that an export writes."""
-_LONGEST: Final = 60
-_NOT_IN_A_NAME: Final = re.compile(r"[^\w]+")
-_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)")
-"""File names that Windows does not have."""
 
 
 class TeamRule(Struct, frozen=True):
@@ -122,9 +118,11 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
         for row in snapshot.of(kind.name).rows
     }
     if normalize_name(text) not in fields:
-        near = did_you_mean(text, sorted(fields))
-        hint = f"{near or 'Name a custom field.'} To split by the beginning of names, write --by 'prefix: - '"
-        raise UsageError(f"--by {text}: the workspace has no custom field {quote_name(text)}", hint=hint)
+        near = did_you_mean(text, sorted(fields)) or "Name a custom field."
+        raise UsageError(
+            f"--by {text}: the workspace has no custom field {quote_name(text)}",
+            hint=f"{near} To split by the beginning of names, write --by 'prefix: - '",
+        )
     return TeamRule(field=normalize_name(text))
 
 
@@ -141,11 +139,6 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, 
         if team is not None and team.strip():
             teams[entry.address] = team
     return teams
-
-
-def live_entries(live: LiveNames) -> list[ExportedEntry]:
-    """Return the entries of everything that is live, of kinds that are not exported too."""
-    return [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
 
 
 def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:
@@ -178,7 +171,8 @@ def _folder(team: str, taken: Collection[str]) -> str:
 
     A folder whose name began with `.` or `_` would not be read.
     """
-    text = unicodedata.normalize("NFC", casefold_name(team))
-    name = _NOT_IN_A_NAME.sub("-", text).strip("-_")[:_LONGEST].rstrip("-_")
-    name = name if name and not _RESERVED.fullmatch(name) else f"team-{name}".rstrip("-")
+    name = re.sub(r"\W+", "-", unicodedata.normalize("NFC", casefold_name(team))).strip("-_")[:60].rstrip("-_")
+    # Windows has no files of these names.
+    if not name or re.fullmatch(r"con|prn|aux|nul|com\d|lpt\d", name):
+        name = f"team-{name}".rstrip("-")
     return next(one for one in chain([name], (f"{name}-{number}" for number in count(2))) if one not in taken)

@@ -61,9 +61,10 @@ def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
         warning = unplannable_base(base.name, "changes cannot be attributed")
         return replace(plan, base=base.name, problems=(*plan.problems, warning))
     shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
-    pending = shared - _lasting(shared, base.older, planned)
-    changes = tuple(replace(change, origin=_origin(_key(change), shared, pending)) for change in plan.changes)
-    return replace(plan, base=base.name, changes=changes)
+    origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
+    origins |= dict.fromkeys(_lasting(shared, base.older, planned), ChangeOrigin.REPAIR)
+    changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
+    return replace(plan, base=base.name, changes=tuple(changes))
 
 
 def evaluate_base_guards(plan: Plan, policy: Policy, base: BaseManifests, under_base: Plan) -> Plan:
@@ -73,14 +74,17 @@ def evaluate_base_guards(plan: Plan, policy: Policy, base: BaseManifests, under_
     plan, not of a change, so that the plan keeps the digest that it has without a base.
     """
     under = f"under the settings of {base.name}"
-    guards = evaluate_guards(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards))
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    refused = tuple(
+    refused = (
         replace(problem, message=f"{problem.message}, {under}", address=None)
         for problem in under_base.all_problems
         if is_blocking(problem) and (problem.code, problem.address) not in known
     )
-    return replace(plan, guards=guards, problems=(*plan.problems, *refused))
+    return replace(
+        plan,
+        guards=evaluate_guards(plan.measures, policy.guards, policy.consents, (under, base.version.policy.guards)),
+        problems=(*plan.problems, *refused),
+    )
 
 
 def _key(change: Change) -> str:
@@ -99,12 +103,6 @@ def _lasting(shared: set[str], older: Sequence[ManifestsVersion], planned: Plann
             known = True
             left &= {_key(change) for change in changes}
     return left if known else set()
-
-
-def _origin(key: str, shared: set[str], pending: set[str]) -> ChangeOrigin:
-    if key not in shared:
-        return ChangeOrigin.THIS_CHANGE
-    return ChangeOrigin.PENDING if key in pending else ChangeOrigin.REPAIR
 
 
 def find_orphaned_resources(
@@ -128,9 +126,11 @@ def find_orphaned_resources(
 
 def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
-    id = declared.pin(workspace)
-    named: Json = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
-    entry = absent_assignment_entry(declared.spec, workspace) if kind.name == CONTENT_TARGET else named
+    entry: Json = declared.address.name
+    if kind.name == CONTENT_TARGET:
+        entry = absent_assignment_entry(declared.spec, workspace)
+    elif (id := declared.pin(workspace)) is not None:
+        entry = {kind.name_key: declared.address.name, "id": id}
     return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"
 
 
@@ -164,39 +164,21 @@ def plan_with_base(
     live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests))
     planned = drop_unknown_people(live, manifests)
     draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
-    lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
-    draft = replace(draft, lint_levels=lint_levels, protect=base.version.policy.guards.protect)
-    made = reader.add_effects(draft, reading, progress)
-    return _compared(reader, made, planned, manifests, policy, base, live)
-
-
-def _compared(
-    reader: WorkspaceReader,
-    made: Plan,
-    planned: Manifests,
-    manifests: Manifests,
-    policy: Policy,
-    base: BaseManifests,
-    live: Snapshot,
-) -> Plan:
-    """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse.
-
-    planned: the manifests, without people who are not in a redacted snapshot.
-    """
-    base_guarded = replace(policy, guards=base.version.policy.guards)
-    made = evaluate_base_guards(
-        made,
-        policy,
-        base,
-        reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan,
+    draft = replace(
+        draft,
+        lint_levels=raise_to_errors(policy.lints, base.version.policy.lints),
+        protect=base.version.policy.guards.protect,
     )
+    made = reader.add_effects(draft, reading, progress)
+    base_guarded = replace(policy, guards=base.version.policy.guards)
+    under_base = reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan
+    made = evaluate_base_guards(made, policy, base, under_base)
     made = attach_origins(made, base, lambda version: _changes_of(reader, version, live))
-    settings = settings_by_path(reader.settings)
-    changed = (*diff_settings(base.version.settings, settings), *_dropped_tests(manifests, base, policy.workspace))
+    now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
+    changed = (*diff_settings(base.version.settings, now.settings), *_dropped_tests(manifests, base, policy.workspace))
     made = replace(made, settings_changed=changed)
     if policy.only or policy.excluded:
         return made
-    now = ManifestsVersion(manifests, policy, settings)
     return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec))
 
 
@@ -206,8 +188,11 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
         dict.fromkeys(test.statement for test in version.tests if test.applies_in(workspace))
         for version in (manifests, base.version.manifests)
     )
-    dropped = (statement for statement in before if statement not in now)
-    return (SettingChange(path="tests", base=statement, now=None, weaker=True) for statement in dropped)
+    return (
+        SettingChange(path="tests", base=statement, now=None, weaker=True)
+        for statement in before
+        if statement not in now
+    )
 
 
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
@@ -217,8 +202,9 @@ def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Sn
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
-        unknown = all(problem.code == "select/nothing" for problem in error.problems if problem.is_error)
-        return () if unknown else None
+        if all(problem.code == "select/nothing" for problem in error.problems if problem.is_error):
+            return ()
+        return None
 
 
 def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
@@ -238,16 +224,17 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     creations = [creation for run in later for creation in _creations(run, recorded)]
     # The newest run comes first, and tells which of several is there.
     recreated = {address: id for address, id in reversed(creations) if id is not None}
-    unsure = {address for address, id in creations if id is None}
-    return RunToUndo(
-        recorded, plan, kept_before(recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
-    )
+    unsure = frozenset(address for address, _ in creations if address not in recreated)
+    return RunToUndo(recorded, plan, kept_before(recorded), recreated=recreated, unsure=unsure)
 
 
 def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
     """Yield what a later run has created if it undid this one; with None where that is not known."""
-    creations = [call for call in later.calls if is_creation(call.operation)]
-    done = [call for call in creations if call.effect in (CallState.DONE, CallState.IN_FLIGHT)]
+    done = [
+        call
+        for call in later.calls
+        if is_creation(call.operation) and call.effect in (CallState.DONE, CallState.IN_FLIGHT)
+    ]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
         return
     plan = kept_plan(later)
@@ -275,8 +262,12 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
         if more.keys() <= left.keys():
             break
         left = more | left
-    undone = UndoneRun(run=run.name, digest=run.digest)
-    plan = replace(draft.plan, undo_of=undone, problems=tuple(_selected(draft)), unmanaged=())
+    plan = replace(
+        draft.plan,
+        undo_of=UndoneRun(run=run.name, digest=run.digest),
+        problems=tuple(_selected(draft)),
+        unmanaged=(),
+    )
     # Lints are about manifests, and these declarations are of what was there.
     return reader.add_effects(
         replace(draft, plan=plan, lint_levels=dict.fromkeys(RULES, LintLevel.OFF)), reading, progress

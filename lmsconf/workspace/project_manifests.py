@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -59,7 +59,6 @@ class BaseManifests(Struct, frozen=True, kw_only=True):
 
 def settings_by_path(settings: Settings) -> dict[str, Json]:
     """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
-    lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
     root = settings.root
     folders = [
         (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
@@ -73,28 +72,20 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
             {"address": rule.pattern, "reason": rule.reason, **({"until": str(rule.until)} if rule.until else {})}
             for rule in settings.ignores
         ],
-        "lock": lock,
+        "lock": False if settings.lock is None else {"lease": settings.lock.lease},
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
         **{f"labels.{name}": value for name, value in settings.labels.items()},
         **settings.shared,
     }
 
 
-def default_settings_by_path(policy: Policy) -> dict[str, Json]:
-    """The same for an empty project file; workspace and date are the policy's."""
-    bare = Policy(workspace=policy.workspace, today=policy.today)
-    shared: dict[str, Json] = {"runs.keep": DEFAULT_KEPT_RUNS, "waves": [], "max_failures": 0}
-    return {**_of_policy(bare), **shared, "ignore": [], "lock": False, "manifests": Path(MANIFESTS).as_posix()}
-
-
 def _of_policy(policy: Policy) -> dict[str, Json]:
     values = policy.settings_json()
-    sections = {name: kind.section for name, kind in KINDS.items()}
     return {
         **{f"guards.{name}": limit_to_json(policy.guards.limits[name]) for name in GUARDS},
         "guards.protect": values["protect"],
         "guards.min_admins": values["min_admins"],
-        **{f"ownership.{sections[kind]}": patterns for kind, patterns in members(values["ownership"]).items()},
+        **{f"ownership.{KINDS[name].section}": owned for name, owned in members(values["ownership"]).items()},
         "leave_alone": values["leave_alone"],
         "people.unknown": "skip" if policy.skip_unknown else "error",
         "people.create": policy.create_people,
@@ -139,30 +130,34 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
     """
     manifests = load_manifests(settings, expanded)
     policy = settings.policy
-    dialect: Sequence[Problem] = ()
-    late = [*find_expired_absent(manifests.absent, policy)]
+    problems: list[Problem] = []
     if settings.dialect:
-        from lmsconf.workspace.connection import dialect_problems
+        from lmsconf.api.spec import ApiSpec
 
-        dialect = dialect_problems(settings)
+        try:
+            ApiSpec(settings.dialect, settings.dialect_at)
+        except ProblemsFound as error:
+            problems += error.problems
+    problems += manifests.problems
+    problems += find_left_alone([*manifests.declared, *manifests.absent], policy)
+    problems += find_expired_absent(manifests.absent, policy)
     if settings.ignores:
         from lmsconf.planner.drift import warn_of_expired_ignores
 
-        late += warn_of_expired_ignores(settings.ignores, policy.today)
-    alone = find_left_alone([*manifests.declared, *manifests.absent], policy)
+        problems += warn_of_expired_ignores(settings.ignores, policy.today)
     # Of manifests with errors only a part is parsed, and a lint would judge that part.
-    broken = any(problem.is_error for problem in manifests.problems)
-    lints = [] if broken else lint_manifests(manifests, policy)
-    return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late, *lints))
+    if not any(problem.is_error for problem in manifests.problems):
+        problems += lint_manifests(manifests, policy)
+    return replace(manifests, problems=tuple(problems))
 
 
 def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:
     """The manifests with each detected live name added to `previously`."""
-    declared = (
+    declared = tuple(
         replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
         for one in manifests.declared
     )
-    return replace(manifests, declared=tuple(declared)) if renamed else manifests
+    return replace(manifests, declared=declared)
 
 
 def error_free(manifests: Manifests) -> Manifests:
@@ -179,12 +174,6 @@ def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> 
         declared=tuple(resource for resource in manifests.declared if str(resource.address) not in addresses),
         absent=tuple(entry for entry in manifests.absent if str(entry.address) not in addresses),
     )
-
-
-_HASHES: Final = {40: hashlib.sha1, 64: hashlib.sha256}
-"""The hash of a repository's objects, by the length of their names."""
-_LARGEST: Final = 64 << 20
-"""Bytes of a file that is compared with its commit; no manifest may be as large."""
 
 
 def manifests_commit(
@@ -204,11 +193,9 @@ def manifests_commit(
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
         with open_repository(settings.root, environ) as git:
-            return (
-                ManifestsCommit(reason="the project is in no git repository")
-                if git is None
-                else _of(git, settings, contents)
-            )
+            if git is not None:
+                return _of(git, settings, contents)
+            return ManifestsCommit(reason="the project is in no git repository")
     except LmsconfError as error:
         return ManifestsCommit(reason=error.message)
     except OSError as error:
@@ -226,29 +213,20 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
     same = all(committed.get(name) == _blob(content, len(commit)) for name, content in compared.items())
     # A manifest of the commit that was deleted since is no file of the plan.
     folder = PurePosixPath(os.path.relpath(settings.manifests, settings.root))
-    missing = any(
-        PurePosixPath(name).is_relative_to(folder) and not os.path.lexists(settings.root / name) for name in committed
-    )
-    return ManifestsCommit(commit=commit, clean=same and not missing)
+    inputs = [settings.root / name for name in committed if PurePosixPath(name).is_relative_to(folder)]
+    return ManifestsCommit(commit=commit, clean=same and all(os.path.lexists(path) for path in inputs))
 
 
 def _blob(content: bytes, length: int) -> str:
     """Return the name that git gives a file with this content; length: of the repository's object names."""
-    hashed = _HASHES[length](b"blob %d\0" % len(content), usedforsecurity=False)
-    hashed.update(content)
-    return hashed.hexdigest()
+    algorithm = {40: "sha1", 64: "sha256"}[length]
+    return hashlib.new(algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _content(path: Path) -> bytes:
+    """Return what a file has, up to 64 MiB: no manifest may be as large."""
     with open_nonblocking(path) as file:
-        return file.read(_LARGEST)
-
-
-OLDER: Final = 10
-"""How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
-_SUFFIXES: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods"})
-_FILE_MODES: Final = ("100644", "100755")
-_SUBMODULE_MODE: Final = "160000"
+        return file.read(64 << 20)
 
 
 _Loaded = tuple[ManifestsVersion, RequestDestination]
@@ -282,7 +260,7 @@ class _History(Struct, frozen=True):
         """Return the commit that a commit records for the submodule in a folder; None if it has none there."""
         path = submodule.relative_to(self.git.top).as_posix()
         about = self.git.run("ls-tree", commit, "--", path).split(b"\t")[0].decode()
-        return about.split()[2] if about.startswith(_SUBMODULE_MODE) else None
+        return about.split()[2] if about.startswith("160000") else None  # the mode of a submodule
 
     def commit(self, name: str) -> str | None:
         """Resolve a ref to a commit; None if there is none. Raises UsageError for an ambiguous name."""
@@ -295,17 +273,19 @@ class _History(Struct, frozen=True):
         return None if answer is None else answer.decode().strip()
 
     def versions(self, commit: str) -> list[str]:
-        """The commit, for the project as it is there, and earlier ones that changed the project's folder."""
-        output = self.git.run(
-            "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
-        )
+        """The commit, for the project as it is there, and the ten before it that changed the project's folder.
+
+        They distinguish pending changes from repairs of manual edits.
+        """
+        output = self.git.run("rev-list", "--first-parent", "--max-count=11", commit, "--", self.below.as_posix())
         return [commit, *output.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:
         """Write the commit's manifests and tables below the project's folder, byte for byte, into another folder."""
         files = [file for file in self.git.files(commit, self.below) if _is_input(file)]
-        wanted = "".join(f"{file.oid}\n" for file in files).encode()
-        contents = BytesIO(self.git.run("cat-file", "--batch", stdin=wanted))
+        contents = BytesIO(
+            self.git.run("cat-file", "--batch", stdin="".join(f"{file.oid}\n" for file in files).encode())
+        )
         for file in files:
             size = int(contents.readline().split()[2])
             path = folder / file.path
@@ -316,13 +296,17 @@ class _History(Struct, frozen=True):
 def _is_input(file: GitFile) -> bool:
     """Whether a file can be a manifest or belong to one; no symbolic links. Raises GitFailed if its content lacks."""
     path = PurePosixPath(file.path)
-    if path.suffix not in _SUFFIXES or path.is_absolute() or ".." in path.parts or file.mode not in _FILE_MODES:
+    is_table_or_manifest = path.suffix in (".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
+    is_regular = file.mode in ("100644", "100755")
+    if not is_table_or_manifest or not is_regular or path.is_absolute() or ".." in path.parts:
         return False
     if not file.size.isdecimal():
         from lmsconf.support.git import GitFailed
 
-        hint = "Fetch the complete history first (git fetch --unshallow, or --refetch for a partial clone)."
-        raise GitFailed(f"the repository lacks {path} of the base", hint=hint)
+        raise GitFailed(
+            f"the repository lacks {path} of the base",
+            hint="Fetch the complete history first (git fetch --unshallow, or --refetch for a partial clone).",
+        )
     return int(file.size) <= FILE_LIMIT
 
 
@@ -352,8 +336,9 @@ def load_base(
             older = [_at(history, one, settings, policy, environ)[0] for one in (others if with_older else ())]
         else:
             version, destination = _version(_folder(base_name, settings.root), settings, policy, environ)
-    current, workspace = settings.destination, settings.workspace.name
-    refuse_untrusted_changes(current, destination, trusted, workspace=workspace, name=base_name)
+    refuse_untrusted_changes(
+        settings.destination, destination, trusted, workspace=settings.workspace.name, name=base_name
+    )
     return BaseManifests(name=base_name, version=version, older=older)
 
 
@@ -398,29 +383,35 @@ def _folder(text: str, root: Path) -> Path:
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    bare = replace(settings, root=folder, manifests=folder, overlays=())
-    base_settings, place = bare, NOWHERE
+    base_settings, place = replace(settings, root=folder, manifests=folder, overlays=()), NOWHERE
+    # Manifests alone are read with the current settings, so that no setting differs.
+    compared = settings
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
             place = request_destination(read_project_file(folder), name, folder)
-            base_settings = load_settings(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
+            base_settings = compared = load_settings(
+                folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today
+            )
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
             return _without_project(Manifests(problems=error.problems), policy), place
     base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
-    # Manifests alone are read with the current settings, so that no setting differs.
-    compared = (
-        replace(base_settings, manifests=settings.manifests, overlays=settings.overlays, root=settings.root)
-        if base_settings is bare
-        else base_settings
-    )
     return ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
     """A version without a readable project file: the defaults of all settings hold."""
-    return ManifestsVersion(manifests, replace(policy, guards=GuardLimits()), default_settings_by_path(policy))
+    defaults: dict[str, Json] = {
+        **_of_policy(Policy(workspace=policy.workspace, today=policy.today)),
+        "runs.keep": DEFAULT_KEPT_RUNS,
+        "waves": [],
+        "max_failures": 0,
+        "ignore": [],
+        "lock": False,
+        "manifests": Path(MANIFESTS).as_posix(),
+    }
+    return ManifestsVersion(manifests, replace(policy, guards=GuardLimits()), defaults)
 
 
 def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:

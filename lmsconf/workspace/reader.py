@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -57,14 +56,20 @@ def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: da
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
-    nouns = _nouns()
-    listed = (listing for listing in nouns if listing in snapshot.listings)
-    held = [count_noun(len(snapshot.of(listing).rows), *nouns[listing]) for listing in listed]
-    again = "Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan."
+    nouns: dict[str, tuple[str, str]] = {}
+    for kind in in_snapshot_order(KINDS.values()):
+        if kind.name == CONTENT_TARGET:
+            nouns[CONTENT] = kind.listing_nouns[CONTENT]
+        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
+    held = [
+        count_noun(len(snapshot.of(listing).rows), *noun)
+        for listing, noun in nouns.items()
+        if listing in snapshot.listings
+    ]
     yield Problem(
         code="snapshot/age",
-        message=f"the snapshot was taken {_format_age(age)}, {snapshot.taken_at}, and holds {', '.join(held)}",
-        hint=again if age > _OLD else None,
+        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
+        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if age > _OLD else None,
         severity=Severity.WARNING if age > _OLD else Severity.NOTE,
     )
     for listing, (_, plural) in nouns.items():
@@ -85,28 +90,6 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
-
-
-def _nouns() -> dict[str, tuple[str, str]]:
-    """Return the singular and plural of the rows of each listing that is counted for users."""
-    nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        if kind.name == CONTENT_TARGET:
-            nouns[CONTENT] = kind.listing_nouns[CONTENT]
-        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
-    return nouns
-
-
-def _format_age(age: timedelta) -> str:
-    """An age in its largest whole unit: `3 days ago`."""
-    seconds = max(0, int(age.total_seconds()))
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            return f"{count_noun(seconds // size, unit)} ago"
-    return "just now"
-
-
-Clock = Callable[[], datetime]
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
@@ -132,7 +115,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     settings: Settings
     connection: Connection
     parallelism: int = 8
-    clock: Clock = lambda: datetime.now(UTC)
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     on_read: Callable[[Snapshot], None] = lambda _: None
     on_seen: Callable[[Snapshot], None] = lambda _: None
     timing: WaitClock = field(default_factory=WaitClock)
@@ -184,8 +167,12 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     ) -> tuple[ReadContext, Snapshot]:
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
-            api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(api, wanted, self.connection.spec, effects=effects and wanted.policy.effects)
+            reading = ReadContext(
+                self.connection.reader(pool, everything=wanted.everything),
+                wanted,
+                self.connection.spec,
+                effects=effects and wanted.policy.effects,
+            )
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
         self.on_seen(snapshot)
@@ -198,15 +185,15 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """
         from lmsconf.planner.audience.effects import predict_effects_of_plan
 
-        with ExitStack() as stack:
-            if reading is not None:
-                pool = self.connection.worker_pool(self.parallelism, progress)
-                reading.api = self.connection.reader(stack.enter_context(pool))
-            predicted = predict_effects_of_plan(draft, reading)
-            requests = 0 if reading is None else reading.api.requests
-            plan = with_effects(draft, replace(predicted, effects=replace(predicted.effects, requests=requests)))
-            # Lints look at what the plan and its effects have read.
-            return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
+        if reading is None:
+            predicted, requests = predict_effects_of_plan(draft, None), 0
+        else:
+            with self.connection.worker_pool(self.parallelism, progress) as pool:
+                reading.api = self.connection.reader(pool)
+                predicted, requests = predict_effects_of_plan(draft, reading), reading.api.requests
+        plan = with_effects(draft, replace(predicted, effects=replace(predicted.effects, requests=requests)))
+        # Lints look at what the plan and its effects have read.
+        return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
 
     def drift(
         self,
@@ -254,8 +241,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         error_free(manifests)
         # Where everything comparable was read already, all of it is compared.
-        compares = None if reads_all else self.settings.policy.compares
-        policy = replace(self.settings.policy, compares=compares)
+        policy = replace(self.settings.policy, compares=None) if reads_all else self.settings.policy
         renamed: dict[Address, RenameCandidate] = {}
         while True:
             plan, broken = self.partial_plan(add_previous_names(manifests, renamed), policy, snapshot)
@@ -270,7 +256,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             snapshot,
             declared,
             DriftInputs(
-                applied=None if base is None else self._applied(base, snapshot, compares),
+                applied=None if base is None else self._applied(base, snapshot, policy.compares),
                 edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
                 broken=broken,
                 needs={one.address: dependencies(one) for one in declared},
@@ -287,9 +273,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """What the base's manifests would change on the snapshot."""
         from lmsconf.planner.drift import AppliedBase
 
-        manifests, policy = base.version.manifests, base.version.policy
+        policy = replace(base.version.policy, compares=compares)
         try:
-            plan, broken = self.partial_plan(error_free(manifests), replace(policy, compares=compares), snapshot)
+            plan, broken = self.partial_plan(error_free(base.version.manifests), policy, snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
         return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
@@ -299,8 +285,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
         live = restore_snapshot(snapshot, error_free(manifests))
-        planned = drop_unknown_people(snapshot, manifests)
-        return self.add_effects(self.draft(planned, live, policy, snapshot.taken_at))
+        return self.add_effects(self.draft(drop_unknown_people(snapshot, manifests), live, policy, snapshot.taken_at))
 
     def partial_plan(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
@@ -338,14 +323,21 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
     """Manual renames: one creation and one live resource with similar content, and no other candidates for either."""
     taken = Counter(candidate.id for rename in plan.renames for candidate in rename.alike)
-    pairs = ((rename.address, rename.alike[0]) for rename in plan.renames if len(rename.alike) == 1)
-    return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
+    return {
+        rename.address: candidate
+        for rename in plan.renames
+        for candidate in rename.alike
+        if len(rename.alike) == 1 and taken[candidate.id] == 1 and candidate.is_earlier_name
+    }
 
 
 def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadScope:
     """What to read for manifests and their base together."""
-    ownership = {**base.policy.ownership, **policy.ownership}
-    wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
+    wide = replace(
+        policy,
+        ownership={**base.policy.ownership, **policy.ownership},
+        guards=policy.guards.stricter(base.policy.guards),
+    )
     return ReadScope(manifests, wide, beside=base.manifests)
 
 
@@ -370,30 +362,26 @@ def read_people_view(
         policy = replace(policy, ownership={})
     reading, snapshot = workspace.read_on(ReadScope(usable, policy), progress)
     sent = reading.api.requests
-    draft, failed = _draft(workspace, usable, snapshot, policy)
+    try:
+        draft = workspace.draft(usable, snapshot, policy)
+    except ProblemsFound as failed:
+        problems = (*problems, *failed.problems)
+        draft = workspace.draft(Manifests(), snapshot, replace(policy, ownership={}))
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    errors = tuple(problem for problem in (*problems, *failed) if problem.is_error)
-    header = ReportHeader(
-        workspace=draft.plan.workspace,
-        url=draft.plan.url,
-        people=draft.plan.people,
-        created_at=draft.plan.created_at,
-        planned=not errors,
-        basis=Basis.EXACT,
-        reasons=(),
-        requests=sent + reading.api.requests,
-        problems=errors,
+    errors = tuple(problem for problem in problems if problem.is_error)
+    return PeopleView(
+        state,
+        ReportHeader(
+            workspace=draft.plan.workspace,
+            url=draft.plan.url,
+            people=draft.plan.people,
+            created_at=draft.plan.created_at,
+            planned=not errors,
+            basis=Basis.EXACT,
+            reasons=(),
+            requests=sent + reading.api.requests,
+            problems=errors,
+        ),
     )
-    return PeopleView(state, header)
-
-
-def _draft(
-    workspace: WorkspaceReader, manifests: Manifests, snapshot: Snapshot, policy: Policy
-) -> tuple[DraftPlan, tuple[Problem, ...]]:
-    """Return the plan; where none can be made, one that changes nothing, with the errors."""
-    try:
-        return workspace.draft(manifests, snapshot, policy), ()
-    except ProblemsFound as failed:
-        return workspace.draft(Manifests(), snapshot, replace(policy, ownership={})), failed.problems

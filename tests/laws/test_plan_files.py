@@ -175,9 +175,9 @@ def rehearsed(stage: SandboxProject, before: Snapshot) -> tuple[Rehearsal, Any]:
     manifests, policy = stage.manifests(), stage.settings.policy
     plan = replace(stage.workspace.plan_offline(manifests, policy, before), offline=False)
     settings = replace(stage.settings, workspace=replace(stage.settings.workspace, url=before.url))
-    with open_twin(before, settings, plan.created_at) as twin:
-        rehearsal = rehearse_on(twin, plan, manifests, policy, before)
-        return rehearsal, by_name(before, twin.workspace.snapshot(manifests=manifests))
+    with open_twin(before, settings, plan.created_at) as (service, twin):
+        rehearsal = rehearse_on(service, twin, plan, manifests, policy, before)
+        return rehearsal, by_name(before, twin.snapshot(manifests=manifests))
 
 
 def not_done(report: ApplyReport) -> Mapping[str, CallStatus]:
