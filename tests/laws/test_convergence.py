@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Final, cast
 
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from laws.conftest import Open
 from laws.random_manifests import ALL, RandomManifests, wishes
-from laws.random_workspaces import RandomWorkspace
+from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, tried, yaml_text
 from msgspec.structs import replace
 
@@ -179,8 +179,25 @@ def _shape(raw: Raw) -> Counter[tuple[str, object]]:
 ORDERS = st.randoms(use_true_random=False)
 
 
+# Two smart groups whose system conditions are read differently: each reading is a reason of the effects.
+READINGS: Final = (
+    RandomWorkspace(
+        people={"anna@x.example": "p1"},
+        fields=[Field(id="f-1", name="A", type="CHOICE", choices=[("ch-1", "a")], details={})],
+        smart_groups=[
+            Group(id=id, name=word, managers=[], members=[], conditions=[{"field": "A", "system_condition": word}])
+            for id, word in (("s1", "IS_ANY"), ("s2", "IS_NOT"))
+        ],
+        contents={"c0": "Intro"},
+        targets=[("Intro", {"smart_group": "IS_ANY"}, {}), ("Intro", {"smart_group": "IS_NOT"}, {})],
+    ),
+    RandomManifests(sections={"content_targets": [{"content": "Intro", "assign_to": ["everyone"]}]}),
+)
+
+
 @tried(80)
 @given(wishes(), st.integers(0, 999))
+@example(READINGS, 0)
 def test_the_order_of_rows_does_not_show(opened: Open, both: Both, seed: int) -> None:
     """Plans of one workspace are byte-equal, in whatever order it lists its things and their people."""
     stage = opened(both)

@@ -149,11 +149,13 @@ class Memberships:
 
     def group_audiences(self) -> Iterator[Audience]:
         """Yield each group whose members were read, or may change."""
-        yield from (self.audience((GROUP, id)) for id in dict.fromkeys((*self.facts.members, *self.scope.groups)))
+        yield from (
+            self.audience((GROUP, id)) for id in dict.fromkeys((*sorted(self.facts.members), *self.scope.groups))
+        )
         moved = moved_audiences(self.scope, self.facts)
         live = self.facts.conditions.items()
-        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved)
-        yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*read, *self.scope.smart_groups)))
+        read = [id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved]
+        yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*sorted(read), *self.scope.smart_groups)))
 
     def position(self, email: str) -> int | None:
         """Return the position of a person by an e-mail before or after the plan, in any case."""
@@ -372,7 +374,8 @@ def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[Audi
     """Yield the assignments of one content before and after the plan."""
     changes = [change for change in memberships.scope.assignments if change.content == content]
     by_row = {change.row.id: change for change in changes if change.row is not None}
-    for row in memberships.facts.targets.get(content, ()):
+    # By id: reasons come in the order of these questions, and a service may list assignments in any order.
+    for row in sorted(memberships.facts.targets.get(content, ()), key=lambda row: row.id):
         yield _live_assignment(memberships, content, row, by_row.get(row.id))
     for change in changes:
         if change.row is None and change.audience is not None:
