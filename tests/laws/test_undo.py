@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import pytest
-from hypothesis import assume, event, given
+from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from laws.conftest import Open
 from laws.hand_edits import EDITS, HandEdits
 from laws.random_manifests import RandomManifests, answered_wishes, wishes
-from laws.random_workspaces import Dice, RandomWorkspace, answer_all
+from laws.random_workspaces import Dice, Field, Group, RandomWorkspace, answer_all
 from laws.sandbox_project import Raw, SandboxProject, open_stage, tried
 from simulation.request_faults import Killed, MortalJournal
 
@@ -246,8 +246,31 @@ def answered(draw: st.DrawFn) -> Both:
     return both
 
 
+# The rename of a field in use is refused; the plan names a condition that goes by the field's new name.
+REFUSED_RENAME: Final = (
+    RandomWorkspace(
+        people={"anna@x.example": "p1"},
+        fields=[
+            Field(id=f"f-{number}", name=name, type="CHOICE", choices=[(f"ch-{number}", "a")], details={})
+            for number, name in enumerate("ABC")
+        ],
+        smart_groups=[
+            Group(id=id, name=id, managers=[], members=[], conditions=[{"field": "A", "system_condition": "IS_ANY"}])
+            for id in ("s0", "s1")
+        ],
+    ),
+    RandomManifests(
+        sections={
+            "custom_fields": [{"name": "C", "previously": ["A"]}, {"name": "D", "previously": ["C"]}],
+            "smart_groups": [{"name": "s0", "conditions": [{"field": "B", "system_condition": "IS_ANY"}]}],
+        }
+    ),
+)
+
+
 @tried(200)
 @given(answered())
+@example(REFUSED_RENAME)
 def test_losses_are_announced(opened: Open, both: Both) -> None:
     """Two looks at the workspace differ only in what the plan names, resource by resource and item by item."""
     stage = opened(both)
@@ -341,7 +364,7 @@ class Announced:
         return normalize_email(str(self._sides[0]["user", id]["email"]))
 
     def _forms(self, raw: Raw, fact: Fact) -> Iterator[object]:
-        """How a plan may write an item: with the names of one side, or with the new names of choices."""
+        """How a plan may write an item: with the names of one side, or with the new names of fields and choices."""
         if fact.key in PEOPLE:
             yield self._sides[0]["user", fact.item]["email"]
             yield self._person(fact.item)
@@ -354,11 +377,11 @@ class Announced:
         field, ids = json.loads(fact.item)
         if ("custom_field", field) in raw and set(ids) <= set(choices):
             names = [choices[id] for id in ids]
-            for told in (names, [self._renamed.get(name, name) for name in names]):
-                yield {
-                    "field": normalize_name(str(raw["custom_field", field]["name"])),
-                    **({"choices": sorted(told)} if told else {}),
-                }
+            # A service may refuse the new name of a field in use.
+            new = [one.address.name for one in self._changes if one.id == field]
+            for called in (normalize_name(str(raw["custom_field", field]["name"])), *new):
+                for told in (names, [self._renamed.get(name, name) for name in names]):
+                    yield {"field": called, **({"choices": sorted(told)} if told else {})}
 
 
 def _bare(item: object) -> object:
