@@ -46,6 +46,8 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
     unencrypted: whether plans may travel unencrypted. Raises LmsconfError where Dask is not installed, UsageError for
     no address, one without TLS to another machine, and TLS without certificates.
     """
+    if address is not None:
+        address = _refuse_unencrypted(address, unencrypted)
     try:
         import dask.config
         import distributed  # noqa: F401  reads its part of the configuration
@@ -53,13 +55,14 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
         raise LmsconfError(
             "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
         ) from missing
-    address = address or dask.config.get("scheduler-address", None)
-    if not address:
-        raise UsageError(
-            "--engine dask needs the address of a scheduler",
-            hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
-        )
-    address = _refuse_unencrypted(str(address), unencrypted)
+    if address is None:
+        configured = dask.config.get("scheduler-address", None)
+        if not configured:
+            raise UsageError(
+                "--engine dask needs the address of a scheduler",
+                hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
+            )
+        address = _refuse_unencrypted(str(configured), unencrypted)
     if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None):
         raise UsageError(
             f"{address} needs certificates, and Dask's configuration names none",

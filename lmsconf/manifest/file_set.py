@@ -192,10 +192,11 @@ def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
         )
     try:
         os.scandir(path).close()
-        reason = "it changed while it was read"
     except OSError as error:
-        reason = str(error.strerror or error)
-    raise problem_found("manifest/unreadable", f"cannot be read: {reason}", hint="Try again.", source=where)
+        message = f"cannot be read: {error.strerror or error}"
+        raise problem_found("manifest/unreadable", message, source=where) from error
+    message = "cannot be read: it changed while it was read"
+    raise problem_found("manifest/unreadable", message, hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -225,8 +225,6 @@ class Variables(Struct):
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
         wanted = {name: self._values(name, values, places) for name, values in lists.items()}
-        used = set(referenced_variables(plain))
-        unused = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
         for name, values in wanted.items():
             rules = (
                 (
@@ -241,7 +239,6 @@ class Variables(Struct):
                     f"{name} has no values, so this entry expands to nothing",
                     "Remove the entry.",
                 ),
-                (name not in used, "for_each/unused", f"this entry does not use $({name})", unused),
             )
             for is_wrong, code, message, hint in rules:
                 if is_wrong:
@@ -253,6 +250,12 @@ class Variables(Struct):
                         Severity.NOTE if code == "for_each/empty" else Severity.ERROR,
                     )
                     return None
+        used = set(referenced_variables(plain))
+        for name in (name for name in wanted if name not in used):
+            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+            message = f"for_each: this entry does not use $({name})"
+            self.reporter.tell("for_each/unused", message, places.key(FOR_EACH, name), hint)
+            return None
         return wanted
 
     def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:

@@ -332,7 +332,7 @@ def _rows(
             if is_so
         ]
         problems += wrong
-        if wrong:
+        if not is_name or name in taken:
             continue
         taken.add(name)
         given = {key: source.mapping(named, dict.fromkeys(named, marks[key])) for key, named in pairs.items() if named}

@@ -416,8 +416,9 @@ def _differences(now: RequestDestination, base: RequestDestination, name: str) -
     elif now.programs:
         named = f"the token's command names {_shown(now.programs[0])}"
         yield "command", f"{named}, and the project's files may be changed"
-    keys = {key for key in now.dialect.keys() | base.dialect.keys() if now.dialect.get(key) != base.dialect.get(key)}
-    if keys:
+    if now.dialect != base.dialect:
+        both = now.dialect.keys() | base.dialect.keys()
+        keys = [key for key in both if now.dialect.get(key) != base.dialect.get(key)]
         yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(sorted(keys)))}"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +18,7 @@ from lmsconf.errors import (
     SourceLocation,
     UsageError,
     problem_found,
+    raise_found,
     refuse_if,
     shorten,
 )
@@ -232,25 +232,34 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     values = project.pattern_values(workspace)
     names = [expand_pattern(name, values) for name in project.folders(workspace)] or [MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
-    for name in names:
-        outside, _ = path_problem(root, name) or ("", "")
-        around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
-        what = "is named twice" if around is None else f"is inside {shorten(around)}"
-        refuse_if(
-            (
-                VARIABLE_START in name,
-                f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}",
-                "Add the label, or name the folder.",
-            ),
-            (outside, f"manifests: {outside}", "Name a folder inside the project, without `..`."),
-            (
-                around is not None or names.count(name) > 1,
-                f"manifests: {shorten(name)} {what}, so its files would be read twice",
-                "Name each folder once, and none inside another.",
-            ),
-            error=partial(problem_found, "project/folders", source=project.places.at(*at, "manifests")),
-        )
+    source = project.places.at(*at, "manifests")
+    problems = [
+        Problem(code="project/folders", message=f"manifests: {message}", hint=hint, source=source)
+        for name in names
+        for is_wrong, message, hint in _folder_rules(name, names, workspace, root)
+        if is_wrong
+    ]
+    raise_found(problems)
     return [root / name for name in names]
+
+
+def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
+    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
+    outside, _ = path_problem(root, name) or ("", "")
+    around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
+    is_twice = names.count(name) > 1
+    what = "is named twice" if around is None else f"is inside {shorten(around)}"
+    yield (
+        VARIABLE_START in name,
+        f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
+        "Add the label, or name the folder.",
+    )
+    yield bool(outside), outside, "Name a folder inside the project, without `..`."
+    yield (
+        is_twice or around is not None,
+        f"{shorten(name)} {what}, so its files would be read twice",
+        "Name each folder once, and none inside another.",
+    )
 
 
 def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
