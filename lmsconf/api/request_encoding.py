@@ -36,15 +36,19 @@ def decode(body: bytes) -> Json:
         return cast("Json", parse_json(body.decode("utf-8-sig")))
 
 
+_NOT_JSON: Final = "a part of the body, such as a tuple or a key that is no text, is not a JSON value"
+"""Without the body, which may hold personal data."""
+
+
 def encode(value: object) -> bytes:
     """Encode a request body. Raises ValueError for what is not JSON, including tuples."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except TypeError as error:
-        raise ValueError(f"{value!r} is not a JSON value") from error
+        raise ValueError(_NOT_JSON) from error
     if json.loads(text) != value:
         # It was converted silently: a reference not yet replaced by its id is a tuple, not a list.
-        raise ValueError(f"{value!r} is not a JSON value")
+        raise ValueError(_NOT_JSON)
     return text.encode()
 
 

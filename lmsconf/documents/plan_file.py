@@ -250,8 +250,11 @@ def request_body_from_json(body: Json) -> object:
             part = value_at(body, str, "choice") if "choice" in body else None
             return Ref(Address.parse(value_at(body, str, "$ref")), part)
         if PAIRS in body:
-            pairs = cast("list[list[Json]]", body[PAIRS])
-            return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}
+            pairs = value_at(body, list[tuple[object, object]], PAIRS)
+            return {
+                request_body_from_json(cast(Json, key)): request_body_from_json(cast(Json, value))
+                for key, value in pairs
+            }
         return {key: request_body_from_json(value) for key, value in body.items()}
     return [request_body_from_json(item) for item in body] if isinstance(body, list) else body
 

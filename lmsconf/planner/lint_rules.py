@@ -259,11 +259,9 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
         audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
         for declared in assignments:
             own = declared.spec.audience
-            around = [
-                one
-                for one in audiences
-                if one.spec.audience != own and _contains(one.spec.audience, own, groups, conditions)
-            ]
+            others = (one for one in audiences if one.spec.audience != own)
+            # One at a time: the first that overrules it is enough.
+            around = (one for one in others if _contains(one.spec.audience, own, groups, conditions))
             yield from _overruled(declared, around)
 
 

@@ -186,7 +186,7 @@ class Selection:
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
-        return address in self._left_out or _fits(address, self.excluded)
+        return bool(self.excluded) and (address in self._left_out or _fits(address, self.excluded))
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""

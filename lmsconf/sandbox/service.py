@@ -188,6 +188,8 @@ class Sandbox(httpx.BaseTransport):
             yield repository
 
     def _check_credential(self, given: str) -> None:
+        if not given:
+            raise Refusal(401, "unauthorized", "the header Authorization is missing")
         scheme, _, credential = given.partition(" ")
         if scheme.lower() != "bearer" or not self.keys.is_active(credential):
             raise Refusal(401, "unauthorized", "the credential is not valid")
