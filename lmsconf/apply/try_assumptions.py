@@ -305,10 +305,9 @@ class FirstCalls:
         fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
         paths = [field.path.partition(".") for of, field in fields if of == address]
         changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
-        for of, field in fields:
-            if of.kind == CUSTOM_FIELD and field.path == "name" and normalize_name(str(field.after)) in changed:
-                changed.add(normalize_name(str(field.before)))
-        return changed
+        renamed = [field for of, field in fields if of.kind == CUSTOM_FIELD and field.path == "name"]
+        old = {normalize_name(str(one.before)) for one in renamed if normalize_name(str(one.after)) in changed}
+        return changed | old
 
     def _refuse_unshown(self, client: Client, sent: IssuedRequest, ids: Learnt) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""

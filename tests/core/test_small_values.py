@@ -13,6 +13,7 @@ from texts import listed_cases
 from lmsconf.api.request_encoding import decode
 from lmsconf.documents import snapshot_file
 from lmsconf.errors import InvalidResponse, LmsconfError
+from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
@@ -183,6 +184,7 @@ def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
         ("u-1", "", LastEdit("anna@acme.example", None)),
         (None, None, None),
         ("", "", None),
+        ({"userId": "u-1"}, None, None),
     ],
 )
 def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: LastEdit | None) -> None:
@@ -193,6 +195,13 @@ def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: Las
     listings = {"user": people, EditRow.listing: Listing(rows=rows)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
     assert last_edits(snapshot, None) == ({} if edit is None else {"c-1/GROUP/g-1": edit})
+
+
+@pytest.mark.parametrize("flag", [[], {}, 1, "true"])
+def test_a_flag_is_a_boolean(flag: Json) -> None:
+    """A flag of a field that is no boolean is an error, never a value that a plan or a snapshot holds."""
+    with pytest.raises(InvalidResponse, match="where isHidden should be"):
+        parse_field_row({"id": "f-1", "name": "A", "type": "TEXT", "isHidden": flag})
 
 
 @pytest.mark.parametrize(

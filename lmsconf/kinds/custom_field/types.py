@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     parse_names,
     parse_pins,
 )
-from lmsconf.kinds.shared.responses import AnswerRow, object_list, require_text
+from lmsconf.kinds.shared.responses import AnswerRow, object_list, optional_flag, require_text
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
@@ -135,7 +135,7 @@ def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
             for choice in object_list(data, "choices")
         ),
         description=require_text(data, "description") if data.get("description") else None,
-        **{key: cast("bool | None", data.get(wire_name)) for key, wire_name in FLAGS.items()},
+        **{key: optional_flag(data, wire_name) for key, wire_name in FLAGS.items()},
     )
 
 

@@ -40,6 +40,14 @@ def optional_text(data: Object, key: str) -> str:
     return "" if data.get(key) is None else require_text(data, key)
 
 
+def optional_flag(data: Object, key: str) -> bool | None:
+    """Return the boolean under `key`; None for null or a missing key."""
+    value = data.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidResponse(f"an answer holds {value!r:.60} where {key} should be")
+    return value
+
+
 def text_or_none(value: Json) -> str | None:
     """Return a value of any type as text; None for null and for the empty text."""
     return None if value is None or value == "" else str(value)

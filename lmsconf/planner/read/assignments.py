@@ -92,7 +92,9 @@ class EditRow(Struct, frozen=True):
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
     for target in object_list(require_object(answer, "the targets"), "targets"):
-        by, at = text_or_none(target.get("updatedBy")), text_or_none(target.get("updatedAt"))
+        editor, at = target.get("updatedBy"), text_or_none(target.get("updatedAt"))
+        # Only a text or a number can be an id or an e-mail.
+        by = None if isinstance(editor, dict | list) else text_or_none(editor)
         if by or at:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
