@@ -86,7 +86,7 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
     keys: dict[str, Json] = {}
     notes: list[str] = []
     for key, ids in lists.items():
-        emails = {id: manifest_email(live, id) for id in ids or ()}
+        emails = {id: manifest_email(live, id) for id in sorted(ids or ())}
         left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
         people: list[Json] = [*sorted(email for email in emails.values() if email is not None)]
         # The list is not complete if an active person cannot be named.
