@@ -131,7 +131,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     except LmsconfError as error:
         return _failed(arguments, error.problems, error.exit)
     except (click.Abort, KeyboardInterrupt) as error:
-        return _aborted(error)
+        return _aborted(arguments, error)
     except BrokenPipeError:
         redirect_to_null(sys.stdout)
         return ExitCode.ERROR
@@ -146,12 +146,14 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     return int(code or 0)
 
 
-def _aborted(error: BaseException) -> int:
+def _aborted(arguments: Sequence[str], error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or the end of input at a question of `init`; return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
-        write_stderr("\nThe input ended before all questions were answered, so nothing was written.")
-        return ExitCode.ERROR
+        write_stderr("")
+        message = "the input ended before all questions were answered, so nothing was written"
+        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
+        return _failed(arguments, [Problem(code="error", message=message, hint=hint)], ExitCode.ERROR)
     return report_interrupt(cause)
 
 

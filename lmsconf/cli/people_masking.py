@@ -21,7 +21,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.access import ConditionResult
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import normalize_email
@@ -150,6 +150,8 @@ class PeopleMask:
                 return self.mask_text(value)
             case Mapping():
                 return {key: self._hidden(item) for key, item in value.items()}
+            case Ref():  # a tuple, too
+                return self._value(value, is_personal=False)
             case tuple() | list():
                 return type(value)(map(self._hidden, value))
         return HIDDEN

@@ -253,7 +253,9 @@ def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Examples"):
             indent = " " * formatter.current_indent
             for comment, line in examples:
-                wrapped = click.wrap_text(comment, formatter.width - 2, f"{indent}# ", f"{indent}# ")
+                # The width of a wrapped text includes its indent.
+                width = formatter.width + len(indent) - 2
+                wrapped = click.wrap_text(comment, width, f"{indent}# ", f"{indent}# ")
                 formatter.write(f"{wrapped}\n{indent}{line}\n")
 
 

@@ -238,10 +238,10 @@ def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:
     columns: dict[str, int] = {}
     for id, waits_for in needs.items():  # in the order of the calls: those that it waits for have a column
         if waits_for or id in needed:
-            columns[id] = 1 + max((columns[need] for need in waits_for), default=-1)
+            columns[id] = 1 + max((columns.get(need, -1) for need in waits_for), default=-1)
     boxes: dict[str, tuple[int, int]] = {}
     for column, in_column in sorted(grouped(columns, columns.__getitem__).items()):
-        in_column.sort(key=lambda id: fmean([boxes[need][1] for need in needs[id]] or [0.0]))
+        in_column.sort(key=lambda id: fmean([boxes[need][1] for need in needs[id] if need in boxes] or [0.0]))
         boxes |= {id: (column, row) for row, id in enumerate(in_column)}
     return boxes
 

@@ -79,6 +79,7 @@ def test_a_view_shows_nobody(project: Project, told: CommandOutput, command: str
     told("--mask-people", command, "--format", format)
     told.shows_nobody()
     assert "person 1" in told.out
+    assert " object at 0x" not in told.out
     assert len(told.out) > 500
 
 
