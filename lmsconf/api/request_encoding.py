@@ -153,11 +153,13 @@ def parse_response(request: PreparedRequest, response: HttpResponse, transport: 
                 f" answered {response.status} with a body that cannot be used: {_safe(transport.redact(str(error)))}"
             )
             hint = f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API."
-            raise _error(InvalidResponse, request, transport, outcome, hint, response.status, excerpt) from error
+            raise _error(
+                InvalidResponse, request, transport, outcome, hint, status=response.status, excerpt=excerpt
+            ) from error
     excerpt = _excerpt(response, transport)
     kind, way_out = _meaning(request, response, transport)
     outcome = f" answered {response.status}{_times(attempts)}{_asked(response)}{f': {excerpt}' if excerpt else ''}"
-    raise _error(kind, request, transport, outcome, way_out, response.status, excerpt)
+    raise _error(kind, request, transport, outcome, way_out, status=response.status, excerpt=excerpt)
 
 
 def failure_to_api_error(
@@ -176,15 +178,16 @@ def _error(
     kind: type[ApiError],
     request: PreparedRequest,
     transport: HttpTransport,
-    outcome: str,
+    ending: str,
     hint: str | None,
+    *,
     status: int | None = None,
     excerpt: str | None = None,
 ) -> ApiError:
-    """Return an error whose message begins with the request. excerpt: the start of the response body."""
+    """Return an error. ending: of its message, which begins with the request. excerpt: of the response body."""
     operation = request.operation.id if request.operation else None
     place = f"{request.method} {transport.redact(request.path)} at {transport.host}"
-    return kind(f"{place}{outcome}", hint=hint, operation=operation, status=status, body=excerpt)
+    return kind(f"{place}{ending}", hint=hint, operation=operation, status=status, body=excerpt)
 
 
 def _value(request: PreparedRequest, answer: HttpResponse) -> Json:

@@ -118,14 +118,10 @@ class TableFiles(Struct):
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
             near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-            raise problem_found(
-                "people/nobody",
-                f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody",
-                f"{near} To mean nobody, set `allow_empty: true`."
-                if near
-                else "Set `allow_empty: true` to allow this.",
-                replace(table.sheet.where(table.header, 0), column=0),
-            )
+            message = f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody"
+            allow = "To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this."
+            where = replace(table.sheet.where(table.header, 0), column=0)
+            raise problem_found("people/nobody", message, " ".join(filter(None, [near, allow])), where)
         return Seq(
             TableSource(table.sheet),
             [email for _, email in people],
@@ -137,19 +133,21 @@ class TableFiles(Struct):
         address = cells[column]
         if len(address) <= 320 and _ADDRESS.fullmatch(address):
             return True
-        self.problems.append(
-            Problem(
-                code="people/address" if address else "people/no-address",
-                message=f'"{shorten(address)}" is not an e-mail address'
-                if address
-                else "this row has no e-mail, so it adds nobody",
-                severity=Severity.ERROR if address else Severity.WARNING,
-                hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-                if address
-                else "Write the e-mail, or remove the row.",
-                source=table.sheet.where(line, column),
+        where = table.sheet.where(line, column)
+        if address:
+            message = f'"{shorten(address)}" is not an e-mail address'
+            hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+            self.problems.append(Problem(code="people/address", message=message, hint=hint, source=where))
+        else:
+            self.problems.append(
+                Problem(
+                    code="people/no-address",
+                    message="this row has no e-mail, so it adds nobody",
+                    severity=Severity.WARNING,
+                    hint="Write the e-mail, or remove the row.",
+                    source=where,
+                )
             )
-        )
         return False
 
     def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:

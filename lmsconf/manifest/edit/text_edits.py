@@ -85,9 +85,11 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
         yield f"{start} {format_inline(value, in_brackets=False)}"
         return
     yield start
-    for name, item in value.items() if isinstance(value, dict) else ():
-        yield from _member(name, item, indent)
-    for item in value if isinstance(value, list) else ():
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _member(name, item, indent)
+        return
+    for item in value:
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
             yield from _entry_lines(item, indent)
         else:

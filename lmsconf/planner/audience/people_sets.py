@@ -260,9 +260,10 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
     for one in assignments:
         (terms, had), (new_terms, has) = _current(one.before, now), _current(one.after, now)
-        if differs := had ^ has if terms == new_terms else had | has:
-            for cause in one.causes:
-                by_cause[cause] |= differs
+        # Other terms concern everybody on either side.
+        differs = had ^ has if terms == new_terms else had | has
+        for cause in one.causes if differs else ():
+            by_cause[cause] |= differs
     return ContentAccess(held, sets, sorted(by_cause.items()))
 
 
