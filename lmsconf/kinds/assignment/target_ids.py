@@ -211,7 +211,6 @@ class ContentResolver:
     def _look(self, entry: _Entry, pin: str | None, must: bool) -> RemoteId | None:
         """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
         name = entry.spec.content
-        report = partial(self._planning.report, entry, at=entry.places.at("content"))
         named = self._by_name.get(name, [])
         pinned = None if pin is None else self._by_id.get(RemoteId(pin))
         if pin is None and len(named) == 1:
@@ -220,6 +219,7 @@ class ContentResolver:
         unnamed = unnamed_content(pin or "")
         if pinned is not None and (normalize_name(pinned.name) == name or (name == unnamed and not named)):
             return pinned.id
+        report = partial(self._planning.report, entry, at=entry.places.at("content"))
         if pinned is not None:
             # lmsconf cannot rename content.
             live = f', and "{name}" has the id {list_ids(named)}' if named else ""
