@@ -36,7 +36,7 @@ def decode(body: bytes) -> Json:
         return cast("Json", parse_json(body.decode("utf-8-sig")))
 
 
-_NOT_JSON: Final = "a part of the body, such as a tuple or a key that is no text, is not a JSON value"
+_NOT_JSON: Final = "a part of the body, such as a tuple or a key that is not text, is not a JSON value"
 """Without the body, which may hold personal data."""
 
 
