@@ -148,7 +148,7 @@ def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     calls = _creations("create")
-    monkeypatch.setattr(AmbiguousWriteResolver, "_poll_times", once)
+    monkeypatch.setattr(AmbiguousWriteResolver, "poll_times", once)
     assert "something was made twice" in _broken("create", "late-20", calls)
 
 
