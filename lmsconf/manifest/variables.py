@@ -225,38 +225,35 @@ class Variables(Struct):
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
         wanted = {name: self._values(name, values, places) for name, values in lists.items()}
+        wrong = self._wrong_name(wanted, set(referenced_variables(plain)))
+        if wrong is not None:
+            name, code, message, hint = wrong
+            severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
+            self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
+            return None
+        return wanted
+
+    def _wrong_name(self, wanted: Mapping[str, list[Json]], used: set[str]) -> tuple[str, str, str, str] | None:
+        """Return the first name that cannot be used, with the code, the message and the hint; None if all can.
+
+        used: the names that the entry refers to.
+        """
         for name, values in wanted.items():
-            rules = (
-                (
-                    name in self.values,
-                    "for_each/taken",
-                    f"$({name}) is a variable of the project file already",
-                    "Choose another name here.",
-                ),
-                (
-                    not values,
+            if name in self.values:
+                message = f"$({name}) is a variable of the project file already"
+                return name, "for_each/taken", message, "Choose another name here."
+            if not values:
+                return (
+                    name,
                     "for_each/empty",
                     f"{name} has no values, so this entry expands to nothing",
                     "Remove the entry.",
-                ),
-            )
-            for is_wrong, code, message, hint in rules:
-                if is_wrong:
-                    self.reporter.tell(
-                        code,
-                        f"for_each: {message}",
-                        places.key(FOR_EACH, name),
-                        hint,
-                        Severity.NOTE if code == "for_each/empty" else Severity.ERROR,
-                    )
-                    return None
-        used = set(referenced_variables(plain))
-        for name in (name for name in wanted if name not in used):
-            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-            message = f"for_each: this entry does not use $({name})"
-            self.reporter.tell("for_each/unused", message, places.key(FOR_EACH, name), hint)
-            return None
-        return wanted
+                )
+        for name in wanted:
+            if name not in used:
+                hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+                return name, "for_each/unused", f"this entry does not use $({name})", hint
+        return None
 
     def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
         """Return the values in the form of variables: a number becomes text, as the file spells it."""
