@@ -1,12 +1,10 @@
 """The format of seeds: what the sections hold, entry by entry.
 
-A content of the type MEETUP is a meetup. A missing time is the current time. A key with nothing after it
-means none where a list or a mapping is wanted.
+A content of the type MEETUP is a meetup. A missing time is the current time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
@@ -30,33 +28,6 @@ class SeedEntryWithId(_Entry, frozen=True, kw_only=True):
     id: str | None = None
 
 
-class SeedAddress(_Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """The address of a person who orders."""
-
-    street: str | None = None
-    city: str | None = None
-    country: str | None = None
-    phone: str | None = None
-    zip: str | None = None
-
-
-class SeedOrderDetails(_Entry, frozen=True, kw_only=True, omit_defaults=True):
-    """The order details of a person, as the API has them."""
-
-    email: str | None = None
-    first_name: str | None = None
-    last_name: str | None = None
-    company_name: str | None = None
-    company_number: str | None = None
-    company_email: str | None = None
-    phone: str | None = None
-    phone_code: str | None = None
-    note: str | None = None
-    address: SeedAddress | None = None
-    company_payment: bool | None = None
-    disable_payment: bool | None = None
-
-
 class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     """A person. answers: name of the field → a choice, choices, or a text. applications: by default those of a role."""
 
@@ -71,7 +42,6 @@ class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     answers: dict[str, str | Texts | None] = {}
     metadata: dict[str, str] = {}
     applications: Texts | None = None
-    order_details: SeedOrderDetails | None = None
 
 
 class SeedCustomField(_Entry, frozen=True, kw_only=True):
@@ -199,19 +169,3 @@ SECTIONS: Final = (
     "participations",
     "certificates",
 )
-_EMPTY: Final[Mapping[str, object]] = {
-    **dict.fromkeys(("applications", "assign_to", "attachments", "categories", "choices", "conditions"), ()),
-    **dict.fromkeys(("events", "managers", "members", "occasions", "programs"), ()),
-    **{key: {} for key in ("address", "answers", "metadata", "order_details")},
-}
-
-
-def with_empty(value: object) -> object:
-    """An entry or a part of one, with an empty list or mapping where a key that wants one has nothing after it."""
-    if isinstance(value, list):
-        return [*map(with_empty, value)]
-    if not isinstance(value, dict):
-        return value
-    given = {key: _EMPTY[key] if part in ("", None) and key in _EMPTY else part for key, part in value.items()}
-    # The values of these have such keys again.
-    return given | {key: with_empty(given[key]) for key in ("conditions", "order_details") if key in given}

@@ -5,13 +5,13 @@ Custom fields, conditions and assignments are created as requests are, so that t
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
@@ -37,7 +37,6 @@ from lmsconf.sandbox.seed_format import (
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
-    with_empty,
 )
 from lmsconf.sandbox.seed_rows import (
     EntryLoader,
@@ -46,7 +45,7 @@ from lmsconf.sandbox.seed_rows import (
     read_entry,
     reserve_id,
 )
-from lmsconf.sandbox.store import Json
+from lmsconf.sandbox.store import Json, Value
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T", bound=SeedEntryWithId)
@@ -58,11 +57,11 @@ class SeedLoader(EntryLoader):
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
         super().__init__(context)
         self._sections = sections
-        self._people: dict[str, str] = {}
+        self._people: dict[str, Value] = {}
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
-        self._groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        self._contents: defaultdict[str, list[str]] = defaultdict(list)
-        self._pairs: set[tuple[str, str, str]] = set()
+        self._groups: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
+        self._contents: defaultdict[str, list[Value]] = defaultdict(list)
+        self._pairs: set[tuple[Value, ...]] = set()
 
     def load_sections(self) -> None:
         """Create what the sections list, each after those that its entries name."""
@@ -71,31 +70,25 @@ class SeedLoader(EntryLoader):
         self.load("groups", self._numbered("groups", SeedGroup, "g"), self._load_group)
         self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
         contents = self._numbered("content", SeedContent, "c")
-        for id, content in contents.values():  # it may name a program that is listed after it
-            self._contents[content.name].append(id)
+        for content in contents.values():  # it may name a program that is listed after it
+            self._contents[content.name].append(content.id)
         self.load("content", contents, self._load_content)
         self.load("content_targets", self._read("content_targets", SeedContentTarget), self._load_target)
         self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
         self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
 
-    def _read(self, section: str, kind: type[S]) -> dict[int, tuple[S]]:
+    def _read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
-        read: dict[int, tuple[S]] = {}
-        for place, entry in enumerate(self._sections.get(section) or ()):
-            with self.collect_problems(section, place):
-                read[place] = (read_entry(with_empty(entry), kind),)
-        return read
+        entries = dict(enumerate(self._sections.get(section) or ()))
+        return self.each(section, entries, lambda entry: read_entry(entry, kind))
 
-    def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, tuple[str, T]]:
+    def _numbered(self, section: str, kind: type[T], prefix: str) -> dict[int, T]:
         """The entries of a section by their place, each with its own id or a new one."""
-        entries = self._read(section, kind)
-        taken, own = set(self.repository.existing_ids(prefix)), dict[int, str]()
-        for place, (entry,) in entries.items():
-            with self.collect_problems(section, place):
-                if entry.id is not None:
-                    own[place] = reserve_id(entry.id, taken)
-        made = iter(self.repository.new_ids(prefix, len(entries) - len(own), frozenset(taken)))
-        return {place: (own.get(place) or next(made), entry) for place, (entry,) in entries.items()}
+        entries, taken = self._read(section, kind), set(self.repository.existing_ids(prefix))
+        own_ids = {place: entry.id for place, entry in entries.items() if entry.id is not None}
+        kept = self.each(section, own_ids, lambda id: reserve_id(id, taken))
+        made = iter(self.repository.new_ids(prefix, len(entries) - len(kept), frozenset(taken)))
+        return {place: replace(entry, id=kept.get(place) or next(made)) for place, entry in entries.items()}
 
     def _load_field(self, field: SeedCustomField) -> None:
         body: dict[str, Json] = {
@@ -111,14 +104,14 @@ class SeedLoader(EntryLoader):
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
 
-    def _load_person(self, id: str, person: SeedPerson) -> None:
-        if self._people.setdefault(person.email.casefold(), id) != id:
+    def _load_person(self, person: SeedPerson) -> None:
+        if self._people.setdefault(person.email.casefold(), person.id) != person.id:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
         self.add(
             "people",
-            id=id,
+            id=person.id,
             email=person.email,
             first_name=person.first_name,
             last_name=person.last_name,
@@ -134,30 +127,25 @@ class SeedLoader(EntryLoader):
         for name, answer in person.answers.items():
             field, choices = self._field(name)
             if isinstance(answer, str) and not choices:
-                self.add("answers", person=id, field=field, choice="", text=answer)
+                self.add("answers", person=person.id, field=field, choice="", text=answer)
             else:
-                for choice in (answer,) if isinstance(answer, str) else answer or ():
-                    self.add("answers", person=id, field=field, choice=_choice(name, choices, choice), text=None)
-        if person.order_details is not None:
-            # Stored with the API's names: `company_name` → `companyName`.
-            given = to_builtins(person.order_details).items()
-            details = {re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in given}
-            self.add("orders", person=id, details=encode(details).decode(), created_at=self.now, updated_at=self.now)
+                for one in (answer,) if isinstance(answer, str) else answer or ():
+                    self.add("answers", person=person.id, field=field, choice=_choice(name, choices, one), text=None)
 
-    def _load_group(self, id: str, group: SeedGroup) -> None:
-        self._add_group(id, GROUP, group)
+    def _load_group(self, group: SeedGroup) -> None:
+        self._add_group(GROUP, group)
         for email in group.members:
-            self.add("members", grp=id, person=self._person(email))
+            self.add("members", grp=group.id, person=self._person(email))
 
-    def _add_group(self, id: str, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
-        self._groups[kind, group.name].append(id)
-        self.add("groups", id=id, kind=kind, name=group.name)
+    def _add_group(self, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
+        self._groups[kind, group.name].append(group.id)
+        self.add("groups", id=group.id, kind=kind, name=group.name)
         for email in group.managers:
-            self.add("managers", grp=id, person=self._person(email))
+            self.add("managers", grp=group.id, person=self._person(email))
 
-    def _load_smart_group(self, id: str, group: SeedSmartGroup) -> None:
-        self._add_group(id, SMART_GROUP, group)
-        write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
+    def _load_smart_group(self, group: SeedSmartGroup) -> None:
+        self._add_group(SMART_GROUP, group)
+        write_conditions(self.repository, str(group.id), [self._condition(one) for one in group.conditions])
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""
@@ -168,7 +156,7 @@ class SeedLoader(EntryLoader):
             "systemCondition": condition.system_condition,
         }
 
-    def _load_content(self, id: str, content: SeedContent) -> None:
+    def _load_content(self, content: SeedContent) -> None:
         details = {
             "partOfPrograms": [self._content(name) for name in content.programs],
             "categories": content.categories,
@@ -176,13 +164,13 @@ class SeedLoader(EntryLoader):
             "link": content.link,
             "backgroundImageUrl": content.image,
             "occasions": [
-                {"occasionId": f"{id}-{number}", "startTime": int(one.starts), "attendanceCount": one.attending}
+                {"occasionId": f"{content.id}-{number}", "startTime": int(one.starts), "attendanceCount": one.attending}
                 for number, one in enumerate(content.occasions, 1)
             ],
         }
         self.add(
             "contents",
-            id=id,
+            id=content.id,
             type=content.type,
             name=content.name,
             description=content.description,
@@ -203,7 +191,7 @@ class SeedLoader(EntryLoader):
             context = self.context.with_body({**assignment, "kind": kind, "audience": audience})
             assign_content(context, replaces=False)
 
-    def _audience(self, named: object) -> tuple[str, str]:
+    def _audience(self, named: object) -> tuple[str, Value]:
         """Kind and id of an audience."""
         if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
             return EVERYONE, self.context.behaviour("content-targets.everyone")
@@ -215,12 +203,12 @@ class SeedLoader(EntryLoader):
                 return kind, _only(self._groups[kind, str(name)], key, str(name))
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
-    def _load_participation(self, id: str, entry: SeedParticipation) -> None:
+    def _load_participation(self, entry: SeedParticipation) -> None:
         person, content = self._pair("participations", entry)
         updated = self._time(entry.updated)
         self.add(
             "participations",
-            id=id,
+            id=entry.id,
             person=person,
             content=content,
             state=entry.state,
@@ -234,7 +222,7 @@ class SeedLoader(EntryLoader):
             self.add(
                 "events",
                 id=event_id,
-                participation=id,
+                participation=entry.id,
                 status=event.status,
                 revision=event.revision or 1,
                 at=updated if event.at is None else event.at,
@@ -242,7 +230,7 @@ class SeedLoader(EntryLoader):
                 manually=event.manually,
             )
 
-    def _load_certificate(self, id: str, entry: SeedCertificate) -> None:
+    def _load_certificate(self, entry: SeedCertificate) -> None:
         person, content = self._pair("certificates", entry)
         issued = self._time(entry.issued)
         if entry.expires is not None and entry.expires <= issued:
@@ -253,7 +241,7 @@ class SeedLoader(EntryLoader):
         ]
         self.add(
             "certificates",
-            id=id,
+            id=entry.id,
             person=person,
             content=content,
             issued=issued,
@@ -263,7 +251,7 @@ class SeedLoader(EntryLoader):
             attachments=encode(attachments).decode(),
         )
 
-    def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[str, str]:
+    def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[Value, Value]:
         """The ids of person and content, a pair that a section has only once."""
         pair = self._person(entry.user), self._content(entry.content)
         if (section, *pair) in self._pairs:
@@ -275,12 +263,12 @@ class SeedLoader(EntryLoader):
         """An instant, by default now."""
         return self.now if instant is None else instant
 
-    def _person(self, email: str) -> str:
+    def _person(self, email: str) -> Value:
         if (id := self._people.get(email.casefold())) is None:
             raise InvalidSeedValue(f"there is no person with the e-mail {email}")
         return id
 
-    def _content(self, name: str) -> str:
+    def _content(self, name: str) -> Value:
         return _only(self._contents[name], "content", name)
 
     def _field(self, name: str) -> tuple[str, dict[str, str]]:
@@ -297,7 +285,7 @@ def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
     return choices[name]
 
 
-def _only(ids: list[str], noun: str, name: str) -> str:
+def _only(ids: list[Value], noun: str, name: str) -> Value:
     """The one id of that name."""
     if len(ids) != 1:
         how_many = f"there are {len(ids)} of" if ids else "there is no"

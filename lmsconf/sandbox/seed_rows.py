@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeVar, TypeVarTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import encode
@@ -15,7 +14,8 @@ from msgspec.json import encode
 from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time, without_nul
 from lmsconf.sandbox.store import Value
 
-Entry = TypeVarTuple("Entry")
+Entry = TypeVar("Entry")
+Made = TypeVar("Made")
 S = TypeVar("S", bound=Struct)
 
 
@@ -107,27 +107,28 @@ class EntryLoader:
         """Add a row to those that are inserted with the entries of a section."""
         self._rows[table, tuple(values)].append(tuple(values.values()))
 
-    def load(self, section: str, entries: Mapping[int, tuple[*Entry]], load: Callable[[*Entry], None]) -> None:
+    def load(self, section: str, entries: Mapping[int, Entry], load: Callable[[Entry], None]) -> None:
         """Load entries one after the other, and insert the rows that this added."""
-        for place, entry in entries.items():
-            with self.collect_problems(section, place):
-                load(*entry)
-        with self.collect_problems(section, len(entries)):
-            for (table, columns), rows in self._rows.items():
-                # A list may name a person or a choice twice.
-                lists = ("answers", "members", "managers", "condition_choices")
-                insert = "INSERT OR IGNORE" if table in lists else "INSERT"
-                places = ", ".join("?" * len(columns))
-                statement = f"{insert} INTO {table} ({', '.join(columns)}) VALUES ({places})"
-                self.repository.execute_many(statement, rows)
+        self.each(section, entries, load)
+        self.each(section, {len(entries): self._rows}, self._insert)
         self._rows.clear()
 
-    @contextmanager
-    def collect_problems(self, section: str, place: int) -> Iterator[None]:
-        """Convert an error inside the context to a problem of that entry."""
-        try:
-            yield
-        except (InvalidSeedValue, Refusal) as wrong:
-            self._problems[section].append((place, f"{section}[{place}]: {wrong}"))
-        except (UnicodeEncodeError, OverflowError, RecursionError) as wrong:
-            self._problems[section].append((place, f"{section}: a value cannot be stored: {wrong}"))
+    def each(self, section: str, entries: Mapping[int, Entry], make: Callable[[Entry], Made]) -> dict[int, Made]:
+        """Return what is made of each entry, by its place; where that fails, it is a problem of the entry."""
+        made: dict[int, Made] = {}
+        for place, entry in entries.items():
+            try:
+                made[place] = make(entry)
+            except (InvalidSeedValue, Refusal) as wrong:
+                self._problems[section].append((place, f"{section}[{place}]: {wrong}"))
+            except (UnicodeEncodeError, OverflowError, RecursionError) as wrong:
+                self._problems[section].append((place, f"{section}: a value cannot be stored: {wrong}"))
+        return made
+
+    def _insert(self, rows_by_table: Mapping[tuple[str, tuple[str, ...]], Sequence[tuple[Value, ...]]]) -> None:
+        for (table, columns), rows in rows_by_table.items():
+            # A list may name a person or a choice twice.
+            lists = ("answers", "members", "managers", "condition_choices")
+            insert = "INSERT OR IGNORE" if table in lists else "INSERT"
+            places = ", ".join("?" * len(columns))
+            self.repository.execute_many(f"{insert} INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)

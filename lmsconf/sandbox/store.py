@@ -121,14 +121,13 @@ class Repository:
         """`count` unused ids, none of them in the workspace or in `taken`."""
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
+        known = f"SELECT id FROM {_OWNERS[prefix]} WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  ours
         while len(made) < count:
-            last += 1
-            candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and not self.number(
-                f"SELECT count(*) FROM {_OWNERS[prefix]} WHERE id = ?",  # noqa: S608  the names are ours
-                candidate,
-            ):
-                made.append(candidate)
+            numbers = range(last + 1, last + 1 + count - len(made))
+            candidates = [self._ids(prefix) if self._ids else f"{prefix}-{number}" for number in numbers]
+            used = taken.union(self.column(known, encode_ids(candidates)))
+            made += [candidate for candidate in candidates if candidate not in used]
+            last = numbers[-1]
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
 

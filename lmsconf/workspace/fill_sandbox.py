@@ -160,8 +160,7 @@ class SnapshotLoader(EntryLoader):
             TargetRow: self._load_target,
         }
         for row_type, load in loads.items():
-            entries = {place: (row,) for place, row in enumerate(self._snapshot.rows(row_type))}
-            self.load(row_type.listing, entries, load)
+            self.load(row_type.listing, dict(enumerate(self._snapshot.rows(row_type))), load)
         return self.problems
 
     def _known(self, listing: str, id: str) -> str:

@@ -41,32 +41,6 @@ def test_a_wrong_seed_is_refused_whole(case):
     assert problems(yaml.safe_load(case.text)) == case.told.splitlines()
 
 
-def test_a_key_with_nothing_after_it_means_none(tmp_path):
-    """A list or a mapping with nothing after its key is an empty one, also in a part of an entry."""
-    (tmp_path / "seed.yaml").write_text(
-        """
-people: [{email: anna@acme.example, answers: , metadata: , applications: , order_details: {address: }}]
-custom_fields: [{name: Country, type: CHOICE, choices: }]
-groups: [{name: x, members: , managers: }]
-smart_groups: [{name: y, managers: , conditions: [{field: Country, choices: , system_condition: IS_ANY}]}]
-content: [{name: z, programs: , occasions: }]
-content_targets: [{content: z, assign_to: }]
-participations: [{user: anna@acme.example, content: z, state: FAILED, events: }]
-certificates:
-""",
-        encoding="utf-8",
-    )
-    with Store().write_transaction() as repository:
-        fill_workspace(repository, load_seed(tmp_path / "seed.yaml"))
-        made = repository.column("SELECT prefix FROM counters WHERE last > 0 ORDER BY prefix")
-        assert made == ["c", "f", "g", "p", "sg", "u"]
-        assert (
-            repository.number("SELECT count(*) FROM members") == repository.number("SELECT count(*) FROM targets") == 0
-        )
-        assert repository.column("SELECT applications FROM people") == ["[]"]
-        assert repository.column("SELECT details FROM orders") == ['{"address":{}}']
-
-
 @pytest.mark.parametrize(
     ("written", "read"),
     [("true", 1), ("False", 0), (True, 1), ("1", 1), (0, 0), ("yes", None), ("", None), (2, None), ("null", None)],
