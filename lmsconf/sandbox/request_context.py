@@ -7,7 +7,6 @@ the workspace accepts, three at most (API specification, Authentication).
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +14,14 @@ from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
-from lmsconf.api.spec.operations import allowed_texts, compile_schema
+from lmsconf.api.spec.operations import compile_schema
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 from lmsconf.support.strict_json import map_texts, parse_json
@@ -53,7 +52,6 @@ Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as responses name them."""
-_INT32: Final = range(-(2**31), 2**31)
 
 
 PAGE_SIZE: Final = "min(coalesce(:limit, 100), CAST($dialect(paging.limit) AS INTEGER))"
@@ -170,32 +168,28 @@ class Sql(Struct, frozen=True, kw_only=True):
 
 
 class ApiKeys:
-    """The active keys. Only digests are stored, so no key can be shown a second time."""
+    """The active keys."""
 
     def __init__(self, first: str) -> None:
-        self._digests = [_digest(first)]
+        self._keys = [first]
 
     def create(self) -> str:
         """Create a key, returned only here. Raises LmsconfError if three are active."""
-        if len(self._digests) >= 3:
+        if len(self._keys) >= 3:
             raise LmsconfError("at most 3 API keys can be active", hint="Revoke one of them first.")
         made = secrets.token_urlsafe(24)
-        self._digests.append(_digest(made))
+        self._keys.append(made)
         return made
 
     def revoke(self, key: str) -> None:
         """Revoke a key. Raises LmsconfError if it is not active."""
         if not self.is_active(key):
             raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
-        self._digests.remove(_digest(key))
+        self._keys.remove(key)
 
     def is_active(self, key: str) -> bool:
         """Whether this is an active key."""
-        return _digest(key) in self._digests
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+        return key in self._keys
 
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
@@ -239,37 +233,52 @@ def validate_request(
     operation: Operation, path: Mapping[str, str], query: str, content_type: str, body: bytes
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
-    for name, schema in operation.path_schemas.items():
-        values = allowed_texts(schema)
-        if values and path[name] not in values:
-            raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
-    return _query(operation, query), _body(operation, content_type, body)
-
-
-def _query(operation: Operation, text: str) -> dict[str, Json]:
-    """The query's values by name: only known names, each once unless it is an array, with its type."""
-    known = operation.query
-    values: dict[str, Json] = {}
+    given = {
+        "path": {name: _typed(text, operation.path_schemas[name]) for name, text in path.items()},
+        "query": _parse_query(operation, query),
+        "body": _parse_body(operation, content_type, body),
+    }
+    schemas = {
+        "path": {"properties": dict(operation.path_schemas)},
+        "query": {
+            "properties": dict(operation.query),
+            "required": sorted(operation.required_query),
+            "additionalProperties": False,
+        },
+        "body": operation.body or {},
+    }
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+        # As JSON, because many workspaces share the same few schemas, and compiling takes milliseconds.
+        compile_schema(encode({"properties": schemas}), formats=True)(given)
+    except ValueError as error:
+        raise bad_request(str(error)) from error
+    return given["query"], cast("dict[str, Json]", operation.request_names.from_wire(given["body"]))
+
+
+def _parse_query(operation: Operation, text: str) -> dict[str, Json]:
+    """The query's values by name: a list for an array, and for what is given several times."""
+    try:
+        given = parse_qs(text, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise bad_request(f"the query is not UTF-8: {text}") from error
-    for name, value in pairs:
-        if name not in known:
-            raise bad_request(f"unknown query parameter {name!r}")
-        if known[name]["type"] == "array":
-            values[name] = [*cast("list[Json]", values.get(name, [])), value]
-        elif name in values:
-            raise bad_request(f"query parameter {name!r} is given twice")
-        else:
-            values[name] = _parameter(name, value, known[name])
-    if missing := sorted(operation.required_query - values.keys()):
-        raise bad_request(f"query parameter {missing[0]!r} is missing")
-    return values
+    arrays = {name for name, schema in operation.query.items() if schema["type"] == "array"}
+    return {
+        name: values if name in arrays or len(values) > 1 else _typed(values[0], operation.query.get(name, {}))
+        for name, values in given.items()
+    }
 
 
-def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Json]:
-    """The body's values, under the description's own names at every depth."""
+def _typed(text: str, schema: Schema) -> Json:
+    """A value of a path or a query with the type that it is to have, or the text if that is none."""
+    if schema.get("type") == "boolean" and text in ("true", "false"):
+        return text == "true"
+    if schema.get("type") == "integer" and re.fullmatch("-?[0-9]{1,10}", text):
+        return int(text)
+    return text
+
+
+def _parse_body(operation: Operation, content_type: str, body: bytes) -> dict[str, Json]:
+    """The JSON of the body; an empty object for an operation without one."""
     if operation.body is None:
         if body:
             raise bad_request(f"{operation.method} {operation.path} takes no body")
@@ -277,27 +286,6 @@ def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Jso
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
     try:
-        value: Json = parse_json(body.decode())
+        return cast("dict[str, Json]", parse_json(body.decode()))
     except ValueError as error:
         raise bad_request(f"the body is not JSON: {error}") from error
-    try:
-        # As JSON, because many workspaces share the same few schemas, and compiling takes milliseconds.
-        compile_schema(encode({"properties": {"body": operation.body}}), formats=True)({"body": value})
-    except ValueError as error:
-        raise bad_request(str(error)) from error
-    return cast("dict[str, Json]", operation.request_names.from_wire(value))
-
-
-def _parameter(name: str, value: str, schema: Schema) -> Json:
-    """Parse one query value as its type. Raises Refusal if it is not of that type."""
-    if schema["type"] == "boolean":
-        if value not in ("true", "false"):
-            raise bad_request(f"query parameter {name!r} must be true or false, not {value!r}")
-        return value == "true"
-    if schema["type"] != "integer":
-        return value
-    if not re.fullmatch("-?[0-9]{1,10}", value) or int(value) not in _INT32:
-        raise bad_request(f"query parameter {name!r} must be a whole number, not {value!r}")
-    if int(value) < cast(int, schema.get("minimum", _INT32.start)):
-        raise bad_request(f"query parameter {name!r} must be at least {schema['minimum']}, not {value}")
-    return int(value)

@@ -177,7 +177,9 @@ class Operation(Struct, frozen=True, kw_only=True):
         if parameters.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_schemas)}, not {sorted(parameters)}")
         for name, schema in self.path_schemas.items():
-            allowed = allowed_texts(schema)
+            allowed = (
+                ("true", "false") if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
+            )
             if allowed and parameters[name] not in allowed:
                 raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
         return PATH_PARAMETER.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)
@@ -191,11 +193,6 @@ class Operation(Struct, frozen=True, kw_only=True):
     def allows_additional_properties(self) -> bool:
         """Whether the body allows properties that its schema does not list, such as ids."""
         return self.body is not None and self.body.get("additionalProperties") is not False
-
-
-def allowed_texts(schema: Schema) -> Sequence[str]:
-    """Return the allowed values of a path parameter, as text; empty: any."""
-    return ("true", "false") if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 
 
 @cache
