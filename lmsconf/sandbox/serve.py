@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
@@ -94,10 +92,10 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    is_stopped = False
 
     def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
         self.sandbox, self.latency = sandbox, latency
-        self._open: set[socket.socket] = set()
         with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
             super().__init__((LOOPBACK, port), _Conversation)
         hosts = {LOOPBACK, "localhost", "[::1]"}
@@ -115,7 +113,8 @@ class Server(ThreadingHTTPServer):
         return self
 
     def stop(self) -> None:
-        """Stop what `start` began, and close open connections."""
+        """Stop what `start` began. On connections that clients keep, nothing is answered any more."""
+        self.is_stopped = True
         self.shutdown()
         self.server_close()
 
@@ -125,27 +124,10 @@ class Server(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
-        if isinstance(request, socket.socket):
-            self._open.add(request)
-        super().process_request(request, address)
-
-    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
-        if isinstance(request, socket.socket):
-            self._open.discard(request)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Shut down kept-alive connections, too, which would hold their threads until the client disconnects."""
-        super().server_close()
-        for connection in list(self._open):
-            with suppress(OSError):  # the client may have disconnected just before
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
+    def handle_error(self, request: object, address: object) -> None:
         """Report no error for a client that disconnects."""
         if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, address)
+            super().handle_error(request, address)  # type: ignore[arg-type]  # as it was given
 
 
 def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
@@ -162,6 +144,9 @@ class _Conversation(BaseHTTPRequestHandler):
     server: Server
 
     def _serve(self) -> None:
+        if self.server.is_stopped:
+            self.close_connection = True
+            return None
         headers = {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
         host, size = headers.get("host", ""), headers.get("content-length", "0")
         is_sized = "transfer-encoding" not in headers and size.isascii() and size.isdigit()

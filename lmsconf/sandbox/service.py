@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
@@ -101,35 +102,23 @@ class Sandbox(httpx.BaseTransport):
         self.store = Store(path, clock=clock, ids=ids)
         self.keys = ApiKeys(token)
         self._faults = faults
-        self._on_log = on_log
+        self._on_log = on_log or (lambda _: None)
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
-        operation, parameters = self.spec.match_route(method, path) or (None, {})
+        route = self.spec.match_route(method, path)
+        operation = route[0] if route else None
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
+        respond = partial(self._respond, route, method, path, query, headers, body)
         status = 0
-
-        def carry_out() -> SandboxResponse:
-            try:
-                self._check_credential(headers.get("authorization", ""))
-                if operation is None:
-                    raise self._no_endpoint(method, path)
-                given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
-                return self._carry_out(operation, parameters, *given, stale=fault is not None and fault.stale)
-            except OverflowError:
-                return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
-            except Refusal as refusal:
-                return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
-
         try:
-            answer = carry_out() if fault is None else _apply_fault(fault, carry_out)
+            answer = respond() if fault is None else _apply_fault(fault, respond)
             status = answer.status
         finally:
             name, writes = (operation.id, operation.writes) if operation else (None, False)
             entry = LoggedRequest(method, path, name, status, writes)
             self.log.append(entry)
-            if self._on_log is not None:
-                self._on_log(entry)
+            self._on_log(entry)
         return answer
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -150,21 +139,33 @@ class Sandbox(httpx.BaseTransport):
         """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
-    def _carry_out(
+    def _respond(
         self,
-        operation: Operation,
-        parameters: Mapping[str, str],
-        query: Mapping[str, Json],
-        body: Mapping[str, Json],
+        route: tuple[Operation, Mapping[str, str]] | None,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body: bytes,
         *,
-        stale: bool,
+        stale: bool = False,
     ) -> SandboxResponse:
-        """Carry out a valid request. Raises Refusal, OverflowError."""
-        with self._transaction(operation, stale=stale) as repository:
-            context = RequestContext(repository, self.spec.behaviour, parameters, query, body)
-            if operation.id != DELETED_TWICE:
-                context.require_resources()
-            done = HANDLERS[operation.id](context)
+        """Check a request and carry it out. stale: it reads the workspace before the last change."""
+        try:
+            self._check_credential(headers.get("authorization", ""))
+            if route is None:
+                raise self._no_endpoint(method, path)
+            operation, parameters = route
+            given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
+            with self._transaction(operation, stale=stale) as repository:
+                context = RequestContext(repository, self.spec.behaviour, parameters, *given)
+                if operation.id != DELETED_TWICE:
+                    context.require_resources()
+                done = HANDLERS[operation.id](context)
+        except OverflowError:
+            return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
+        except Refusal as refusal:
+            return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
         if done is None:
             return SandboxResponse(204, {}, b"")
         return json_response(200, cast(Json, operation.response_names.to_wire(done)))
@@ -188,8 +189,6 @@ class Sandbox(httpx.BaseTransport):
             yield repository
 
     def _check_credential(self, given: str) -> None:
-        if not given:
-            raise Refusal(401, "unauthorized", "the header Authorization is missing")
         scheme, _, credential = given.partition(" ")
         if scheme.lower() != "bearer" or not self.keys.is_active(credential):
             raise Refusal(401, "unauthorized", "the credential is not valid")
@@ -203,7 +202,7 @@ class Sandbox(httpx.BaseTransport):
         return not_found(f"there is no endpoint {path}")
 
 
-def _apply_fault(fault: Fault, carry_out: Callable[[], SandboxResponse]) -> SandboxResponse:
+def _apply_fault(fault: Fault, respond: Callable[..., SandboxResponse]) -> SandboxResponse:
     """Apply a fault to the response. Raises ConnectionLost if it breaks the connection, before or after the request."""
     if fault.delay:
         time.sleep(fault.delay)
@@ -211,7 +210,7 @@ def _apply_fault(fault: Fault, carry_out: Callable[[], SandboxResponse]) -> Sand
         raise ConnectionLost
     if fault.status is not None:
         return json_response(fault.status, {"error": "fault", "message": "this response was requested"}, fault.headers)
-    done = carry_out()
+    done = respond(stale=fault.stale)
     if fault.lose_answer:
         raise ConnectionLost
     if fault.spoil == "html":
