@@ -212,7 +212,7 @@ class Client(AbstractContextManager["Client"]):
         """Report an outcome to the rate limiter and the outage; return whether it was refused as too many."""
         status, retry_after = outcome.status, outcome.retry_after
         if status is not None and status not in TRANSIENT:
-            self._rate_limiter.record_response()
+            self._rate_limiter.record_response(sent)
             outage.record_response()
             return False
         is_limited = self._retry.is_rate_limited(

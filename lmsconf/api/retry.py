@@ -219,7 +219,9 @@ class Outage:
                 self._over = min(self._over, self._retry.clock())
 
 
-_SLOWEST: Final = 0.2
+_FIRST_RATE: Final = 20.0
+"""The rate after the first refusal, in requests a second: nothing is measured yet."""
+_LOWEST_RATE: Final = 0.2
 """Minimum learnt rate in requests a second; with less a run would hardly progress."""
 _TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
@@ -254,26 +256,22 @@ class RateLimiter:
         self._limit, self._clock, self._sleep, self._wall_clock = limit, clock, sleep, wall_clock
         self._lock = threading.Lock()
         self._learnt: float | None = None
-        self._before_refusals = math.inf
+        self._ceiling = math.inf
         self._last = self._since = self._slept = -math.inf
         self._responses = 0
-        self._answered: deque[float] = deque(maxlen=64)
         self._refusals: deque[_Refusal] = deque()
-        self._begun: _Refusal | None = None
-        self._limited_since: float | None = None
         self.on_wait: Callable[[], None] = lambda: None
 
     def wait_turn(self, seconds_left: Callable[[], float]) -> bool:
         """Wait for the caller's turn. Return False once no time is left, at once if a Retry-After takes it all."""
         while True:
             left = seconds_left()
-            if self._learnt is None and self._limit is None:
+            if self.rate() is None:
                 return left > 0
             with self._lock:
                 now = self._clock()
                 if left <= 0 or self._since - now >= left:
                     return False
-                self._begun = self._begun or _Refusal(now, self._responses)
                 at = max(self._last + self._gap(), self._since)
                 if at <= now:
                     self._last = now
@@ -289,26 +287,16 @@ class RateLimiter:
             self._nap(min(seconds, _TOLD_EVERY))
             seconds -= _TOLD_EVERY
 
-    def record_response(self) -> None:
-        """Record a response that is not transient."""
-        if self._learnt is None:
-            self._answered.append(self._clock())
-        if self._begun is None:
+    def record_response(self, sent_at: float) -> None:
+        """Record a response to a request sent at that time that is not transient."""
+        if self._learnt is None or sent_at <= self._refusals[0].at:
             return
         with self._lock:
             self._responses += 1
-            now = self._clock()
-            self._limited_since = self._limited_since or now
-            # For three seconds after the first wait, responses do not count for the average: some of the requests
-            # were sent before it.
-            if now - self._limited_since < 3.0:
-                self._begun = _Refusal(now, self._responses)
-            if self._learnt is None:
-                return
             # A rate that is too low is found out: it grows by 0.8 % with each response, and by half until a rate
             # is measured and up to that before refusals without a response between them.
-            self._learnt = min(self._learnt * 1.5, max(self._learnt, self._before_refusals) * 1.008)
-            self._before_refusals = max(self._before_refusals, self._learnt)
+            self._learnt = min(self._learnt * 1.5, max(self._learnt, self._ceiling) * 1.008)
+            self._ceiling = max(self._ceiling, self._learnt)
 
     def record_rate_limited(self, sent_at: float, retry_after: float | None) -> None:
         """Record that a request sent at that time was refused as too many.
@@ -333,12 +321,11 @@ class RateLimiter:
     def status(self) -> RateLimit | None:
         """Return what limits the run now; None if no request had to wait in the last minute."""
         now = self._clock()
-        if self._begun is None or now - max(self._slept, self._since) > _TOLD_EVERY:
+        if self.rate() is None or now - max(self._slept, self._since) > _TOLD_EVERY:
             return None
-        accepted, seconds = self._responses - self._begun.responses, now - self._begun.at
         return RateLimit(
             at=now,
-            rate=accepted / seconds if accepted and seconds > 0 else None,
+            rate=(self._accepted_rate(now) or None) if self._refusals else self._limit,
             resumes_in=max(self._since - now, 0.0),
             wall=self._wall_clock(),
         )
@@ -350,24 +337,23 @@ class RateLimiter:
     def _learn(self, now: float) -> None:
         """Learn a rate from a refusal, and forget refusals that are not needed to measure any more."""
         if self._learnt is None:
-            # Half of the recent rate of responses, at most the limit. Few responses say little: 20 a second.
-            answers = len(self._answered)
-            measured = 40.0 if answers < 8 else answers / max(now - self._answered[0], 0.001)
-            self._learnt = min(measured, self._limit or math.inf) / 2
+            self._learnt = min(_FIRST_RATE, (self._limit or math.inf) / 2)
         elif self._responses == self._refusals[-1].responses:
-            self._learnt = max(self._learnt / 2, _SLOWEST)
+            self._learnt = max(self._learnt / 2, _LOWEST_RATE)
         else:
-            first = self._refusals[0]
-            measured = (self._responses - first.responses) / max(now - first.at, 0.001)
-            # The service accepts at least what it accepted, and less than what it has just refused. Sent exactly
-            # as fast as it accepts, an early request would be refused.
-            mean = math.sqrt(measured * min(self._learnt, 2 * measured))
-            self._learnt = self._before_refusals = max(mean * 0.97, _SLOWEST)
+            accepted = self._accepted_rate(now)
+            refused = min(self._learnt, 2 * accepted)
+            # What the service takes is between the two. Sent exactly as fast, an early request would be refused.
+            self._learnt = self._ceiling = max(0.97 * math.sqrt(accepted * refused), _LOWEST_RATE)
         self._refusals.append(_Refusal(now, self._responses))
-        self._begun = self._begun or self._refusals[0]
         # A hundred responses measure a rate to about a hundredth.
         while len(self._refusals) > 1 and self._responses - self._refusals[1].responses >= 100:
             self._refusals.popleft()
+
+    def _accepted_rate(self, now: float) -> float:
+        """Return the requests a second that were accepted since the first refusal that is kept."""
+        first = self._refusals[0]
+        return (self._responses - first.responses) / max(now - first.at, 0.001)
 
     def _gap(self) -> float:
         """Return the seconds between two turns."""

@@ -44,7 +44,7 @@ def rate_limiter(clock: Clock, limit: float | None = None) -> RateLimiter:
 def answered(limiter: RateLimiter, clock: Clock, rate: float, times: int) -> None:
     """The service answers so many requests, so many a second."""
     for _ in range(times):
-        limiter.record_response()
+        limiter.record_response(clock.time)
         clock.time += 1 / rate
 
 
@@ -87,7 +87,7 @@ def test_all_wait_for_the_time_that_one_was_told() -> None:
     for _ in range(3):
         learning.wait_turn(lambda: 60.0)
         times.append(clock.time - start)
-        learning.record_response()
+        learning.record_response(clock.time)
     assert times == pytest.approx([7.0, 7.05, 7.1], rel=0.01)
 
 
