@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType, json
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec, Schema
 from lmsconf.api.spec.dialect_candidates import ADD_MODE, BATCH, EVERYONE_ID, PAGE_SIZE, TIME_FORMAT, WINDOW
-from lmsconf.api.spec.operations import compile_schema
+from lmsconf.api.spec.operations import compile_schema, with_names
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     TIME_ZONE,
@@ -135,7 +135,7 @@ class EndpointGroup:
             body=None if content is None else spec.body_to_wire(operation, **_body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return _renamed(spec, operation, known.response_names.from_wire(answer), inward=True)
+        return _renamed(spec, operation, with_names(answer, known.from_response), inward=True)
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other.

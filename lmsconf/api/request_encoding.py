@@ -112,9 +112,7 @@ def _body_of(operation: Operation, body: object) -> bytes | None:
         return None
     if not isinstance(body, dict):
         raise ValueError(f"{operation.id} takes a JSON object")
-    unknown = body.keys() - set(operation.names.values())
-    if unknown and not operation.allows_additional_properties:
-        raise ValueError(f"{operation.id} has no body property {sorted(unknown)}")
+    operation.refuse_unknown_names(body)
     if missing := operation.required_body_names - body.keys():
         raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")
     return encode(body)

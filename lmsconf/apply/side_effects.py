@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
-from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.operations import load_api_description, with_names
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.check_first_changes import ComparedList, read_person
 from lmsconf.apply.explain_mismatch import dialect_hint, few
@@ -280,7 +280,7 @@ def compared_along(
 
 def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
-    body = client.spec[sent.call.operation].request_names.from_wire(sent.body)
+    body = with_names(sent.body, client.spec[sent.call.operation].from_request)
     lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 

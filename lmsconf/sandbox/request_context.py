@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
-from lmsconf.api.spec.operations import compile_schema
+from lmsconf.api.spec.operations import compile_schema, with_names
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 from lmsconf.support.strict_json import map_texts, parse_json
@@ -252,7 +252,7 @@ def validate_request(
         compile_schema(encode({"properties": schemas}), formats=True)(given)
     except ValueError as error:
         raise bad_request(str(error)) from error
-    return given["query"], cast("dict[str, Json]", operation.request_names.from_wire(given["body"]))
+    return given["query"], cast("dict[str, Json]", with_names(given["body"], operation.from_request))
 
 
 def _parse_query(operation: Operation, text: str) -> dict[str, Json]:

@@ -22,6 +22,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.operations import with_names
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import (
     DELETED_TWICE,
@@ -168,7 +169,7 @@ class Sandbox(httpx.BaseTransport):
             return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
         if done is None:
             return SandboxResponse(204, {}, b"")
-        return json_response(200, cast(Json, operation.response_names.to_wire(done)))
+        return json_response(200, cast(Json, with_names(done, operation.to_response)))
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:

@@ -15,7 +15,7 @@ from lmsconf.sandbox.service import HANDLERS
 from lmsconf.support.files import read_schema
 
 from .probe_experiments import EXPERIMENTS
-from .writer import attribute, snake
+from .writer import DOCUMENT, attribute, snake
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"
 GROUPS = "| group of the specification | `service.` | operations | in client | in sandbox | assumptions |"
@@ -42,7 +42,8 @@ def _groups() -> Iterator[str]:
     service = Service(Client("http://127.0.0.1", "unused"))
     groups: dict[str, list[Operation]] = {}
     for operation in ApiSpec.default().operations.values():
-        groups.setdefault(operation.group, []).append(operation)
+        tags = DOCUMENT["paths"][operation.path][operation.method.lower()]["tags"]
+        groups.setdefault(tags[0], []).append(operation)
     yield from (_group(group, held, service) for group, held in groups.items())
     yield _group("all", [operation for held in groups.values() for operation in held], service)
 

@@ -24,6 +24,7 @@ from lmsconf.api.spec.operations import (
     load_api_description,
     nested_properties,
     path_segment_problem,
+    with_names,
     with_wire_names,
 )
 from lmsconf.api.spec.value_encoding import TIME_ZONE
@@ -159,11 +160,9 @@ class ApiSpec:
 
     def body_to_wire(self, operation: str, /, **values: object) -> dict[str, object]:
         """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""
-        known = self[operation]
-        unknown = values.keys() - known.names.keys()
-        if unknown and not known.allows_additional_properties:
-            raise ValueError(f"{operation} has no body property {sorted(unknown)}")
-        return cast("dict[str, object]", known.request_names.to_wire(values))
+        body = cast("dict[str, object]", with_names(values, self[operation].to_request))
+        self[operation].refuse_unknown_names(body)
+        return body
 
     def match_route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
         """Return the operation of a request and its decoded path parameters, or None.

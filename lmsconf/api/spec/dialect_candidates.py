@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.operations import load_api_description, with_names
 from lmsconf.api.spec.value_encoding import (
     NO_WRAPPER,
     TIME_ZONE,
@@ -85,7 +85,7 @@ def assumed_keys_of_call(
     Where a body does not show whether a behaviour matters, the call relies on it: `""` clears a CHOICE or a TEXT.
     """
     names = load_api_description().names
-    canonical = cast("Body", spec[operation].request_names.from_wire(body) if isinstance(body, Mapping) else {})
+    canonical = cast("Body", with_names(body, spec[operation].from_request) if isinstance(body, Mapping) else {})
     call = _Call(spec, path, canonical, finds_nothing)
     for key in spec[operation].dialect_keys:
         matters = _MATTERS.get(key)

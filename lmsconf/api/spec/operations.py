@@ -27,29 +27,6 @@ Tree: TypeAlias = "Mapping[str, tuple[str, Tree]]"
 """Name → (its new name, the tree of its value). Omits what keeps its names."""
 
 
-class NameMapping(Struct, frozen=True):
-    """The property names of one JSON value: canonical ⇄ wire.
-
-    Values that are not JSON, such as a reference not yet replaced by its id, pass unchanged.
-    """
-
-    _outward: Tree = field(default_factory=dict)
-    _inward: Tree = field(default_factory=dict)
-
-    @classmethod
-    def for_schema(cls, schema: Schema | None, wire_names: Mapping[str, str]) -> NameMapping:
-        """Return the mapping for values of a schema. wire_names: dialect key → wire name."""
-        return cls(_tree(schema or {}, wire_names, inward=False), _tree(schema or {}, wire_names, inward=True))
-
-    def to_wire(self, value: object) -> object:
-        """Return the value with wire names."""
-        return _with_names(value, self._outward)
-
-    def from_wire(self, value: object) -> object:
-        """Return the value with canonical names."""
-        return _with_names(value, self._inward)
-
-
 def object_properties(schema: Schema) -> dict[str, Schema]:
     """Return name → schema of the properties of an object, or of the objects in an array."""
     properties = dict(_properties(schema))
@@ -89,10 +66,10 @@ def rename_properties(schema: Schema, wire_names: Mapping[str, str]) -> Schema:
     return {key: changed.get(key, value) for key, value in schema.items()}
 
 
-def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
-    """Return the tree of names to change in values of this schema."""
+def _tree(schema: Schema | None, names: Mapping[str, str], *, inward: bool) -> Tree:
+    """Return the tree of names to change in values of this schema: from wire to canonical names if `inward`."""
     tree: dict[str, tuple[str, Tree]] = {}
-    for name, part in object_properties(schema).items():
+    for name, part in object_properties(schema or {}).items():
         wire_name = names.get(dialect_key_of(part), name)
         below = _tree(part, names, inward=inward)
         if wire_name != name or below:
@@ -100,14 +77,14 @@ def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
     return tree
 
 
-def _with_names(value: object, tree: Tree) -> object:
-    """Return the value with its names changed."""
+def with_names(value: object, tree: Tree) -> object:
+    """Return a JSON value with its names changed. What is not JSON, such as a reference that has no id yet, stays."""
     if not tree:
         return value
     if isinstance(value, list):
-        return [_with_names(item, tree) for item in value]
+        return [with_names(item, tree) for item in value]
     if isinstance(value, dict):
-        return {to: _with_names(part, below) for key, part in value.items() for to, below in [tree.get(key, (key, {}))]}
+        return {to: with_names(part, below) for key, part in value.items() for to, below in [tree.get(key, (key, {}))]}
     return value
 
 
@@ -148,9 +125,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     headers             canonical header name → wire name; all are optional
     body                schema of the request body, with wire names; None: no body
     success             schema of the response body, likewise; None: no body
-    names               canonical name of a top-level body property → wire name
-    request_names       canonical names of the request body ⇄ wire names, at all depths
-    response_names      those of the response body
+    to_request          the changes from canonical to wire names in a request body; from_request: back
+    to_response         those in a response body; from_response: back
     dialect_keys        the dialect keys that this operation depends on
     writes              the operation changes the workspace
     """
@@ -158,19 +134,18 @@ class Operation(Struct, frozen=True, kw_only=True):
     id: str
     method: str
     path: str
-    group: str
-    summary: str
     path_schemas: Mapping[str, Schema]
     headers: Mapping[str, str]
     query: Mapping[str, Schema]
     required_query: frozenset[str]
     body: Schema | None
     success: Schema | None
-    names: Mapping[str, str]
     dialect_keys: tuple[str, ...]
     writes: bool
-    request_names: NameMapping = field(default_factory=NameMapping)
-    response_names: NameMapping = field(default_factory=NameMapping)
+    to_request: Tree = field(default_factory=dict)
+    from_request: Tree = field(default_factory=dict)
+    to_response: Tree = field(default_factory=dict)
+    from_response: Tree = field(default_factory=dict)
 
     def fill_path(self, parameters: Mapping[str, str]) -> str:
         """Return the path with its parameters filled in, one segment each. Raises ValueError for wrong parameters."""
@@ -188,6 +163,12 @@ class Operation(Struct, frozen=True, kw_only=True):
     def required_body_names(self) -> frozenset[str]:
         """The wire names of the required body properties."""
         return frozenset(cast("list[str]", (self.body or {}).get("required", [])))
+
+    def refuse_unknown_names(self, body: Mapping[str, object]) -> None:
+        """Raise ValueError for a property that is not one of the request body, by its wire name."""
+        unknown = body.keys() - _properties(self.body).keys()
+        if unknown and not self.allows_additional_properties:
+            raise ValueError(f"{self.id} has no body property {sorted(unknown)}")
 
     @property
     def allows_additional_properties(self) -> bool:
@@ -269,11 +250,10 @@ def with_wire_names(id: str, wire_names: frozenset[tuple[str, str]]) -> Operatio
         body=operation.body and rename_properties(operation.body, known),
         success=operation.success and rename_properties(operation.success, known),
         headers={name: known.get(f"{id}.{name}", name) for name in operation.headers},
-        names=MappingProxyType(
-            {name: known.get(dialect_key_of(one), name) for name, one in _properties(operation.body).items()}
-        ),
-        request_names=NameMapping.for_schema(operation.body, known),
-        response_names=NameMapping.for_schema(operation.success, known),
+        to_request=_tree(operation.body, known, inward=False),
+        from_request=_tree(operation.body, known, inward=True),
+        to_response=_tree(operation.success, known, inward=False),
+        from_response=_tree(operation.success, known, inward=True),
     )
 
 
@@ -288,15 +268,12 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
         id=str(definition["operationId"]),
         method=method,
         path=path,
-        group=cast("list[str]", definition["tags"])[0],
-        summary=str(definition["summary"]),
         path_schemas=MappingProxyType({name: schemas["path", name] for name in PATH_PARAMETER.findall(path)}),
         headers=MappingProxyType({name: name for where, name in schemas if where == "header"}),
         query=MappingProxyType({name: schema for (where, name), schema in schemas.items() if where == "query"}),
         required_query=frozenset(str(one["name"]) for one in given if one["in"] == "query" and one.get("required")),
         body=body,
         success=success,
-        names=MappingProxyType({name: name for name in _properties(body)}),
         dialect_keys=tuple(dict.fromkeys([*keys, *cast("list[str]", definition.get("x-dialect", []))])),
         writes=method != "GET" and not definition.get("x-reads", False),
     )
