@@ -98,9 +98,6 @@ class Client(AbstractContextManager["Client"]):
         self._outage = outage
         self._on_call = on_call
 
-    def __repr__(self) -> str:
-        return f"Client({self._transport.host})"
-
     def __exit__(self, *_: object) -> None:
         self.close()
 

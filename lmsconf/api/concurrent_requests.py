@@ -78,7 +78,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
-        self._done = self.submitted = self._expected = 0
+        self._done = self._total = self.submitted = 0
         self._is_closed = self._is_abandoned = False
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -94,7 +94,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
                 raise RuntimeError("the worker pool is closed")
             self._client = self._client or self._open_client()
             self.submitted += 1
-            self._expected -= is_expected
+            self._total += not is_expected
         future = self._executor.submit(self._run, job, copy(self._client))
         future.add_done_callback(lambda _: self.report_progress(finished=1))
         return future
@@ -107,14 +107,12 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def expect(self, jobs: int) -> None:
         """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
         with self._lock:
-            self._expected += jobs
+            self._total += jobs
         self.report_progress()
 
     def drop_expected(self, jobs: int) -> None:
         """Give up expected jobs. They stay in the total, which never falls, and count as done."""
         with self._lock:
-            self._expected -= jobs
-            self.submitted += jobs
             self._done += jobs
 
     def close(self, *, wait: bool = True) -> None:
@@ -138,7 +136,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         with self._reporting:
             with self._lock:
                 self._done += finished
-                done, total = self._done, self.submitted + self._expected
+                done, total = self._done, self._total
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
 

@@ -130,7 +130,9 @@ class EndpointGroup:
         validate_arguments(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(
             operation,
-            path={name: _text(value) for name, value in (path or {}).items()},
+            path={
+                name: str(value).lower() if isinstance(value, bool) else value for name, value in (path or {}).items()
+            },
             query=cast("Mapping[str, Json]", _renamed(spec, operation, query_values, inward=False)),
             body=None if content is None else spec.body_to_wire(operation, **_body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
@@ -225,11 +227,6 @@ def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:
     """Return the values that are not None."""
     return {name: value for name, value in (values or {}).items() if value is not None}
-
-
-def _text(value: str | bool) -> str:
-    """Return a path parameter as text: booleans are true and false."""
-    return value if isinstance(value, str) else str(value).lower()
 
 
 def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:

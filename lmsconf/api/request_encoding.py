@@ -17,13 +17,12 @@ from urllib.parse import quote, urlencode, urlsplit
 from msgspec import Struct, field
 
 from lmsconf.api.response_limits import refuse_oversized_body
-from lmsconf.api.retry import NOT_NOW, is_not_carried_out, seconds_of
+from lmsconf.api.retry import is_not_carried_out
 from lmsconf.api.spec import Operation
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.api.transport import HttpResponse, HttpTransport, NoResponse
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.time_formats import duration_in_words
 from lmsconf.support.strict_json import parse_json
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -156,7 +155,7 @@ def parse_response(request: PreparedRequest, response: HttpResponse, transport: 
             ) from error
     excerpt = _excerpt(response, transport)
     kind, way_out = _meaning(request, response, transport)
-    outcome = f" answered {response.status}{_times(attempts)}{_asked(response)}{f': {excerpt}' if excerpt else ''}"
+    outcome = f" answered {response.status}{_times(attempts)}{f': {excerpt}' if excerpt else ''}"
     raise _error(kind, request, transport, outcome, way_out, status=response.status, excerpt=excerpt)
 
 
@@ -267,14 +266,6 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
 
 def _times(tried: int) -> str:
     return "" if tried <= 1 else f" (tried {tried} times)"
-
-
-def _asked(answer: HttpResponse) -> str:
-    """Return the wait that a Retry-After in seconds asks for, if it takes minutes: the run has waited longer."""
-    seconds = seconds_of(answer.retry_after)
-    if answer.status not in NOT_NOW or seconds is None or seconds <= 60:
-        return ""
-    return f" and asks to wait {duration_in_words(seconds)}"
 
 
 def _excerpt(answer: HttpResponse, transport: HttpTransport) -> str:

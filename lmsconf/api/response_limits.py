@@ -36,10 +36,6 @@ class ListingLimit(Struct, frozen=True):
     memory: int
 
 
-class OversizedResponse(ValueError):
-    """A response with more values, or longer strings, than are accepted."""
-
-
 def _factor() -> int:
     """Return how many times as much is read. Raises UsageError."""
     text = os.environ.get(FACTOR) or "1"
@@ -141,11 +137,11 @@ class MemoryQuota:
 
 
 def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
-    """Raise OversizedResponse for a body that would take too much memory once decoded.
+    """Raise ValueError for a body that would take too much memory once decoded.
 
     The estimate counts braces, brackets and commas: fast, and too high for strings that contain them.
     """
     limit = 32 if paged else 64
     is_small = len(body) < MIB // 4
     if not is_small and 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b",")) > limit * MIB:
-        raise OversizedResponse(f"it holds more values than fit in {limit} MiB of memory")
+        raise ValueError(f"it holds more values than fit in {limit} MiB of memory")

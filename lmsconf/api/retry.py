@@ -10,9 +10,9 @@ import math
 import random
 import threading
 import time
+from calendar import timegm
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -31,12 +31,6 @@ def is_not_carried_out(status: int, retry_after: str | None) -> bool:
     return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
 
 
-def seconds_of(retry_after: str | None) -> float | None:
-    """Return the number of a Retry-After, of which nine digits count; None without one, as for a date."""
-    text = (retry_after or "").strip()
-    return float(text[:9]) if text.isascii() and text.isdigit() else None
-
-
 class RetryPolicy(Struct, frozen=True, kw_only=True):
     """Retry policy of a client, and limits of an outage.
 
@@ -46,8 +40,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     in seconds.
 
     max_attempts     of one call; while rate-limited or given a Retry-After, only `max_total_wait` limits them
-    first_wait       maximum wait before the second attempt; doubles with each further one
-    max_wait         upper bound of that maximum
     short_retry_after  a Retry-After up to this counts for `max_total_wait` and `max_outage`; one beyond `patience` is
                      taken for this
     patience         maximum outage while the service asks to wait for longer than `short_retry_after`
@@ -60,8 +52,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     """
 
     max_attempts: int = 4
-    first_wait: float = 0.5
-    max_wait: float = 10.0
     short_retry_after: float = 60.0
     patience: float = 3600.0
     max_total_wait: float = 90.0
@@ -115,7 +105,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         return (0.5 + self.random_number() / 2) * self._longest(tried) if tried else 0.0
 
     def _longest(self, tried: int) -> float:
-        return min(self.first_wait * 2.0 ** min(tried - 1, 30), self.max_wait)
+        """Return the maximum wait before the next attempt: half a second, and twice as long each time, up to ten."""
+        return min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
 
     def is_long(self, pause: float) -> bool:
         """Return whether a Retry-After extends an outage."""
@@ -123,16 +114,18 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 
     def parse_retry_after(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
-        seconds = seconds_of(retry_after)
-        if seconds is None:
+        text = (retry_after or "").strip()
+        if text.isascii() and text.isdigit():
+            seconds = float(text[:9])  # more digits are as good as never
+        else:
             from email.utils import parsedate_to_datetime  # slow to import
 
             try:
-                date = parsedate_to_datetime((retry_after or "").strip())
+                # A date without a zone is in UTC.
+                until = timegm(parsedate_to_datetime(text).utctimetuple())
             except (ValueError, OverflowError):
                 return None
-            until = date if date.tzinfo else date.replace(tzinfo=UTC)
-            seconds = max((until - datetime.fromtimestamp(self.wall_clock(), UTC)).total_seconds(), 0.0)
+            seconds = max(until - self.wall_clock(), 0.0)
         # One that nobody would wait for is tried sooner, within the usual outage.
         return seconds if seconds <= self.patience else self.short_retry_after
 

@@ -350,7 +350,7 @@ LOST = "Run again: lmsconf reads the workspace before it repeats a call."
         (
             WRITE,
             raw(503, b"", Retry_After="99"),
-            f"{ANSWERED} 503 (tried 37 times) and asks to wait 1 minute 40 seconds",
+            f"{ANSWERED} 503 (tried 37 times)",
             LATER,
         ),
         (WRITE, raw(502, b"", Retry_After="99"), f"{ANSWERED} 502", LOST),

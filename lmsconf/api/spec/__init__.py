@@ -54,7 +54,7 @@ def _problem(description: ApiDescription, key: str, value: object) -> Problem | 
     is_header = re.fullmatch("[A-Za-z][A-Za-z0-9-]*", str(value)) and str(value).lower() not in _TAKEN
     quoted = "" if value in ("", None) else f', such as "{value}"'
     rules = (
-        (is_count and not _is_count(value), "It is a whole number from 1."),
+        (is_count and not re.fullmatch("0{0,9}[1-9][0-9]{0,8}", str(value)), "It is a whole number from 1."),
         (allowed is not None and value not in allowed, f"It is one of {', '.join(allowed or ())}."),
         (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
         (key == TIME_ZONE and not is_zone(str(value)), "It is an IANA time zone, such as Europe/Stockholm."),
@@ -98,13 +98,6 @@ def _objects_by_key() -> Mapping[str, list[Mapping[str, str]]]:
     ]
     known = {key for keys in objects for key in keys.values() if key}
     return {key: [keys for keys in objects if key in keys.values()] for key in known}
-
-
-def _is_count(value: object) -> bool:
-    """Return whether the value is an integer from 1, also as text."""
-    if isinstance(value, str):
-        return re.fullmatch("0{0,9}[1-9][0-9]{0,8}", value) is not None
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segment_problem"]
