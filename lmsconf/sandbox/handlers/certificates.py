@@ -23,10 +23,9 @@ def _shown(e: str, more: str = "") -> str:
     )
 
 
-_FOLLOWING: Final = json_value(
+_NEXT: Final = ", 'recertificationCertificate', " + json_value(
     f"SELECT {_shown('n')} FROM certificates n WHERE n.person = e.person AND n.content = e.recertification"
 )
-_NEXT: Final = f", 'recertificationCertificate', {_FOLLOWING}"
 """The certificate of the same person that follows, if there is one."""
 _ASKED: Final = "(:userIds IS NULL OR e.person IN (SELECT value FROM json_each(:userIds)))"
 _FLAT: Final = f"""

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.sandbox.request_context import (
     PAGE,
+    SMART_GROUP,
     Entry,
     Handler,
     RequestContext,
@@ -34,9 +35,10 @@ _DIALECT: Final = ("smart-groups.system-condition.with-choices", "smart-groups.s
 _READINGS: Final = f"""
     SELECT c.grp, c.position, c.field, CASE WHEN c.system_condition IS NULL THEN 'choices' WHEN EXISTS (
         SELECT 1 FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position
-    ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END FROM conditions c JOIN groups g ON g.id = c.grp
+    ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END, g.name
+    FROM conditions c JOIN groups g ON g.id = c.grp
 """
-"""Group, position, field and reading of each condition."""
+"""Group, position, field and reading of each condition, and the group's name."""
 
 
 def _people(table: str, id: str) -> str:
@@ -196,7 +198,7 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
     positions: defaultdict[Value, list[Value]] = defaultdict(list)
     context.values["group"] = group
-    for _, position, _, reading in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
+    for _, position, _, reading, _ in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
         positions[reading].append(position)
     if positions.keys() == {"always"}:
         return context.repository.column("SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq")
@@ -221,8 +223,8 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
     )
 
 
-def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
-    """Person → their smart groups in creation order, for those of `people` who are active."""
+def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Json]]:
+    """Person → references to their smart groups in creation order, for those of `people` who are active."""
     conditions = context.repository.cache_until_write(_Conditions, *map(context.behaviour, _DIALECT))
     given: defaultdict[Value, list[_Answer]] = defaultdict(list)
     query = """
@@ -244,13 +246,17 @@ class _Conditions:
     def __init__(self, repository: Repository) -> None:
         conditions = repository.rows(f"{_READINGS} ORDER BY g.seq")
         counts = Counter(group for group, *_ in conditions)
-        self._groups, self._depth = list(counts), max(counts.values(), default=0)
+        names = {group: name for group, *_, name in conditions}
+        self._groups: list[Json] = [
+            {"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in names.items()
+        ]
+        self._depth = max(counts.values(), default=0)
         bits = {(group, p): 1 << (p * len(counts) + n) for n, group in enumerate(counts) for p in range(self._depth)}
         # A group without a condition at some place always meets it.
         self._free = sum(bit for (group, place), bit in bits.items() if place >= counts[group])
         self._meeting: defaultdict[_Answer, int] = defaultdict(int)
         chosen: set[tuple[Value, Value]] = set()
-        for group, place, field, reading in conditions:
+        for group, place, field, reading, _ in conditions:
             if reading == "always":
                 self._free |= bits[group, cast(int, place)]
             elif reading == "any-answer":
@@ -263,7 +269,7 @@ class _Conditions:
             if (group, place) in chosen:
                 self._meeting[field, choice] |= bits[group, cast(int, place)]
 
-    def met_by(self, answers: Iterable[_Answer]) -> Iterator[Value]:
+    def met_by(self, answers: Iterable[_Answer]) -> Iterator[Json]:
         """The groups whose every condition is met by one of these answers."""
         met = self._free
         for field, choice in answers:

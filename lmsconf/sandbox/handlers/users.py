@@ -101,18 +101,9 @@ def answer_with_groups(query: str, context: RequestContext) -> Json:
     answer = cast(Entry, context.repository.json(query))
     people = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
     computed = compute_memberships(context, [str(person["userId"]) for person in people])
-    refs = context.repository.cache_until_write(_every_group)
     for person in people:
-        person["memberOfGroups"].extend(refs[id] for id in computed.get(cast(Value, person["userId"]), ()))
+        person["memberOfGroups"].extend(computed.get(cast(Value, person["userId"]), ()))
     return answer
-
-
-def _every_group(repository: Repository) -> dict[Value, Json]:
-    """The groups of both kinds by id, as the API's group references."""
-    return {
-        id: {"groupId": id, "groupType": kind, "name": name}
-        for id, kind, name in repository.rows("SELECT id, kind, name FROM groups")
-    }
 
 
 FIRST_LANGUAGE: Final = "en"
