@@ -110,7 +110,7 @@ class Sandbox(httpx.BaseTransport):
         route = self.spec.match_route(method, path)
         operation = route[0] if route else None
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
-        respond = partial(self._respond, route, method, path, query, headers, body)
+        respond = partial(self._carry_out, route, method, path, query, headers, body)
         status = 0
         try:
             answer = respond() if fault is None else _apply_fault(fault, respond)
@@ -140,7 +140,7 @@ class Sandbox(httpx.BaseTransport):
         """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
-    def _respond(
+    def _carry_out(
         self,
         route: tuple[Operation, Mapping[str, str]] | None,
         method: str,
