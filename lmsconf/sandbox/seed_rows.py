@@ -42,34 +42,34 @@ def read_entry(entry: object, kind: type[S]) -> S:
         raise InvalidSeedValue(_explain(str(error), kind)) from error
 
 
-_WANTED: Final = {
-    "array": "is not a list",
-    "bool": "is neither true nor false",
-    "float": "is not a number",
-    "int": "is not a whole number",
-    "object": "is not a mapping",
-    "str": "is not text",
+_WORDINGS: Final = {
+    "Object contains unknown field `(.*)`": "{part}unknown key {0!r}; there are {known}",
+    "Object missing required field `(.*)`": "{part}{0} is missing",
+    "Invalid enum value (.*)": "{place} {0} is none of {values}",
+    "Expected `.*` >= (.*)": "{place} is not at least {0}",
+    "Expected `.*` <= (.*)": "{place} is not at most {0}",
+    "Expected `array.*": "{place} is not a list",
+    "Expected `bool.*": "{place} is neither true nor false",
+    "Expected `float.*": "{place} is not a number",
+    "Expected `int.*": "{place} is not a whole number",
+    "Expected `object.*": "{place} is not a mapping",
+    "Expected `str.*": "{place} is not text",
 }
+"""What msgspec says of a value → what is said to who writes seeds."""
 
 
 def _explain(error: str, kind: type[Struct]) -> str:
-    """Word an error of msgspec for who writes seeds: `Expected `int`, got `str` - at `$.occasions[0].attending``."""
+    """Word an error of msgspec: `Expected `int`, got `str` - at `$.occasions[0].attending``."""
     parts = re.fullmatch(r"(.*?)(?: - at (?:`key` in )?`\$(.*)`)?", error, re.DOTALL)
     what, path = parts.groups("")  # type: ignore[union-attr]  # it fits every text
-    names, place = re.findall(r"\.(\w+)", path), path.removeprefix(".")
+    names, place = re.findall(r"\.(\w+)", path), path.removeprefix(".") or "a key"
     if "[...]" in place:  # a mapping, of which msgspec does not name the key
         place = f"a value of {place.partition('[')[0]}"
-    part, type = f"{names[-1]}: " if names else "", _type_at(kind, names)
-    if found := re.fullmatch("Object contains unknown field `(.*)`", what, re.DOTALL):
-        known = type.__struct_fields__ if names else sorted(kind.__struct_fields__)
-        return f"{part}unknown key {found[1]!r}; there are {', '.join(known)}"
-    if found := re.fullmatch("Object missing required field `(.*)`", what):
-        return f"{part}{found[1]} is missing"
-    if found := re.fullmatch("Invalid enum value (.*)", what, re.DOTALL):
-        return f"{place} {found[1]} is none of {', '.join(get_args(type))}"
-    if found := re.fullmatch(r"Expected `(\w+)[^`]*`(?: (>=|<=) (.*)|.*)", what):
-        bound = f"is not at {'least' if found[2] == '>=' else 'most'} {found[3]}"
-        return f"{place or 'a key'} {bound if found[2] else _WANTED[found[1]]}"
+    type, part = _type_at(kind, names), f"{names[-1]}: " if names else ""
+    known, values = ", ".join(sorted(getattr(type, "__struct_fields__", ()))), ", ".join(map(str, get_args(type)))
+    for pattern, wording in _WORDINGS.items():
+        if found := re.fullmatch(pattern, what, re.DOTALL):
+            return wording.format(*found.groups(), part=part, place=place, known=known, values=values)
     return f"{place}: {what}"
 
 

@@ -219,9 +219,8 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
 def load_api_description() -> ApiDescription:
     """Return the API description packaged with lmsconf, read once per process."""
     document = decode(read_schema("openapi.json"))
-    refs: dict[str, object] = {}
     listed = (
-        _operation(path, method.upper(), cast("Schema", _resolved(methods[method], document, refs)))
+        _operation(path, method.upper(), cast("Schema", _resolved(methods[method], document)))
         for path, methods in document["paths"].items()
         for method in ("get", "post", "put", "patch", "delete")
         if method in methods
@@ -294,18 +293,15 @@ def _content(holder: object) -> Schema | None:
     return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
-def _resolved(node: object, document: Mapping[str, object], known: dict[str, object]) -> object:
-    """Replace every `$ref` by its target. known: pointer → its target, which is resolved once and shared."""
+def _resolved(node: object, document: Mapping[str, object]) -> object:
+    """Replace every `$ref` by its target."""
     if isinstance(node, list):
-        return [_resolved(item, document, known) for item in node]
+        return [_resolved(item, document) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" not in node:
-        return {key: _resolved(value, document, known) for key, value in node.items()}
-    pointer = node["$ref"]
-    if pointer not in known:
-        target: object = document
-        for step in pointer.removeprefix("#/").split("/"):
-            target = cast("Mapping[str, object]", target)[step]
-        known[pointer] = _resolved(target, document, known)
-    return known[pointer]
+        return {key: _resolved(value, document) for key, value in node.items()}
+    target: object = document
+    for step in node["$ref"].removeprefix("#/").split("/"):
+        target = cast("Mapping[str, object]", target)[step]
+    return _resolved(target, document)
