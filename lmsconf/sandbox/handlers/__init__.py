@@ -57,6 +57,3 @@ CHOICES: Final[Mapping[str, str]] = {
     "targets.groups": "A group's targets go with it.",
 }
 """Name → choice. Each has a test that demonstrates it."""
-
-DELETED_TWICE: Final = "smart-groups.delete"
-"""The operation whose path may name something that does not exist (API specification, Smart Groups)."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final, cast
 
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
-from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag, json_known, json_list
+from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
 
 AT_MOST: Final = 10
 _CHOICES: Final = json_list(
@@ -26,7 +27,10 @@ _LIST: Final = Sql(
     answer=f"SELECT json_object('customFields', {json_list(f'SELECT {_FIELD} AS item FROM fields ORDER BY seq')})"
 )
 _SHOW: Final = f"SELECT {_FIELD} FROM fields WHERE id = :customFieldId"
-_REMOVED: Final = "(SELECT value FROM json_each(:removed))"
+_REMOVED: Final = (
+    "(SELECT id FROM choices WHERE field = :customFieldId AND id NOT IN (SELECT value FROM json_each(:kept)))"
+)
+"""SQL for the choices that a field has and the body does not name."""
 _WRITE_CHOICES: Final = """
     INSERT INTO choices (id, field, position, name) SELECT json_extract(value, '$.choiceId'), :customFieldId, key,
         json_extract(value, '$.name') FROM json_each(:choices) WHERE TRUE
@@ -68,6 +72,16 @@ _CREATE: Final = Sql(
 )
 _REPLACE: Final = Sql(
     refusals={
+        "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
+        "WHERE id = :customFieldId AND type != :type": bad_request,
+        "SELECT 'description cannot be empty: null clears it' "
+        "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
+        **_CHOICES_FIT,
+        """SELECT 'custom field ' || quote(:customFieldId) || ' has no choice ' || group_concat(quote(value), ', ') FROM (
+            SELECT DISTINCT value FROM json_each(:kept)
+            WHERE value NOT IN (SELECT id FROM choices WHERE field = :customFieldId) ORDER BY value)""": bad_request,
+        "SELECT 'choices name the same choiceId twice' "
+        "FROM json_each(:kept) GROUP BY value HAVING count(*) > 1": bad_request,
         _in_use(f"c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {_REMOVED})"): forbidden,
     },
     changes=[
@@ -82,41 +96,18 @@ _REPLACE: Final = Sql(
 )
 
 
-def create(context: RequestContext) -> Entry:
-    """Create a field and its choices. Raises Refusal (400) for the eleventh field."""
-    _add_choice_ids(context)
-    return cast(Entry, _CREATE(context))
-
-
-def replace(context: RequestContext) -> Json:
-    """Replace the whole field: omitted values are cleared, and answers to removed choices are deleted."""
-    context.refuse(
-        {
-            "SELECT 'the type of a custom field cannot change: it is ' || type FROM fields "
-            "WHERE id = :customFieldId AND type != :type": bad_request,
-            "SELECT 'description cannot be empty: null clears it' "
-            "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
-            **_CHOICES_FIT,
-        }
-    )
-    field, choices = context.path["customFieldId"], cast("list[Mapping[str, str]]", context.body.get("choices", []))
-    kept = [choice["choiceId"] for choice in choices if "choiceId" in choice]
-    known = set(context.repository.column("SELECT id FROM choices WHERE field = ?", field))
-    if unknown := sorted(set(kept) - known):
-        raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
-    if len(set(kept)) < len(kept):
-        raise bad_request("choices name the same choiceId twice")
-    context.values["removed"] = encode_ids(known - set(kept))
-    _add_choice_ids(context)
-    return _REPLACE(context)
-
-
-def _add_choice_ids(context: RequestContext) -> None:
-    """Give ids to the choices of the body that have none."""
+def _store(sql: Sql, context: RequestContext) -> Entry:
+    """Create or replace a field and its choices. Those that the body gives no id get one."""
     if "choices" in context.body:
         choices = cast("list[Mapping[str, Json]]", context.body["choices"])
+        context.values["kept"] = json.dumps([one["choiceId"] for one in choices if "choiceId" in one])
         made = [one if "choiceId" in one else {**one, "choiceId": context.repository.new_id("ch")} for one in choices]
         context.values["choices"] = json.dumps(made)
+    return cast(Entry, sql(context))
+
+
+create: Final = partial(_store, _CREATE)
+"""Create a field. Raises Refusal (400) for the eleventh one."""
 
 
 _KEY: Final = "users.update-custom-field-choice"
@@ -227,7 +218,8 @@ def _texts(value: object, form: object) -> Iterator[str]:
 HANDLERS: Final[Mapping[str, Handler]] = {
     "custom-fields.list": _LIST,
     "custom-fields.create": create,
-    "custom-fields.replace": replace,
+    # What the body leaves out is cleared, and answers to the choices that it leaves out are deleted.
+    "custom-fields.replace": partial(_store, _REPLACE),
     # With a field go its choices, the conditions on it, and all answers to it.
     "custom-fields.delete": Sql(
         refusals={_in_use(): forbidden},
