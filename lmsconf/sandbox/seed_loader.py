@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
-from lmsconf.sandbox.handlers.groups import write_conditions
+from lmsconf.sandbox.handlers.groups import REPLACE_CONDITIONS
 from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
     APPLICATIONS,
@@ -145,7 +145,8 @@ class SeedLoader(EntryLoader):
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
-        write_conditions(self.repository, str(group.id), [self._condition(one) for one in group.conditions])
+        conditions = [self._condition(one) for one in group.conditions]
+        REPLACE_CONDITIONS(self.context.with_body({"smartGroupId": group.id, "conditions": conditions}))
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""

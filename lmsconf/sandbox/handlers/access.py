@@ -7,37 +7,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlencode
 
-from lmsconf.sandbox.handlers.users import find_by_email
 from lmsconf.sandbox.request_context import APPLICATIONS, Entry, Handler, RequestContext, Sql, bad_request, not_found
+
+_ASKED: Final = "CASE WHEN :userId IS NULL THEN casefold(email) = casefold(:email) ELSE id = :userId END"
+"""The person to sign in: `userId` takes precedence over `email`."""
+_LINK: Final = Sql(
+    new_ids={"secret": "link"},
+    refusals={
+        "SELECT 'there is no user ' || quote(coalesce(:userId, :email)) "
+        f"WHERE NOT EXISTS (SELECT 1 FROM people WHERE {_ASKED})": not_found,
+        f"SELECT 'an archived user cannot sign in' FROM people WHERE {_ASKED} AND archived_at IS NOT NULL": bad_request,
+    },
+    changes=[
+        "INSERT INTO links (id, person, redirect, expires_at) "
+        f"SELECT :secret, id, coalesce(:redirectUri, ''), :now + 15 * 60 * 1000 FROM people WHERE {_ASKED} LIMIT 1"
+    ],
+    answer="SELECT json_object('expiresAt', expires_at) FROM links WHERE id = :secret",
+)
 
 
 def create_login_link(context: RequestContext) -> Entry:
     """Create a login link that lasts 15 minutes. Raises Refusal (400) for an archived person."""
-    person, redirect = _person(context), context.query.get("redirectUri", "")
-    if context.repository.number("SELECT archived_at IS NOT NULL FROM people WHERE id = ?", person):
-        raise bad_request("an archived user cannot sign in")
-    secret, expires_at = context.repository.new_id("link"), context.repository.now() + 15 * 60 * 1000
-    context.values.update(secret=secret, person=person, expires=expires_at)
-    context.repository.execute(
-        "INSERT INTO links (id, person, redirect, expires_at) "
-        "VALUES (:secret, :person, coalesce(:redirectUri, ''), :expires)"
-    )
-    query = {"secret": secret} | ({"redirectUri": redirect} if redirect else {})
-    return {"preSignedInLink": f"https://sandbox.invalid/sign-in?{urlencode(query)}", "expiresAt": expires_at}
-
-
-def _person(context: RequestContext) -> str:
-    """The person to sign in: `userId` takes precedence over `email`."""
-    if "userId" in context.body:
-        ids = context.repository.column("SELECT id FROM people WHERE id = :userId")
-    else:
-        ids = find_by_email(context.repository, str(context.body["email"]))
-    if not ids:
-        raise not_found(f"there is no user {context.body.get('userId', context.body.get('email'))!r}")
-    return ids[0]
+    made, redirect = cast(Entry, _LINK(context)), context.query.get("redirectUri", "")
+    query = {"secret": context.values["secret"]} | ({"redirectUri": redirect} if redirect else {})
+    return {"preSignedInLink": f"https://sandbox.invalid/sign-in?{urlencode(query)}", **made}
 
 
 _END_DATE: Final = "UPDATE people SET custom_archive_at = NULL WHERE :endow = 'true' AND id = :userId"

@@ -77,9 +77,11 @@ _REPLACE: Final = Sql(
         "SELECT 'description cannot be empty: null clears it' "
         "WHERE :description = '' AND $dialect(custom-fields.clear-description) = 'null'": bad_request,
         **_CHOICES_FIT,
-        """SELECT 'custom field ' || quote(:customFieldId) || ' has no choice ' || group_concat(quote(value), ', ') FROM (
-            SELECT DISTINCT value FROM json_each(:kept)
-            WHERE value NOT IN (SELECT id FROM choices WHERE field = :customFieldId) ORDER BY value)""": bad_request,
+        """
+            SELECT 'custom field ' || quote(:customFieldId) || ' has no choice ' || group_concat(quote(value), ', ')
+            FROM (SELECT DISTINCT value FROM json_each(:kept)
+                WHERE value NOT IN (SELECT id FROM choices WHERE field = :customFieldId) ORDER BY value)
+        """: bad_request,
         "SELECT 'choices name the same choiceId twice' "
         "FROM json_each(:kept) GROUP BY value HAVING count(*) > 1": bad_request,
         _in_use(f"c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {_REMOVED})"): forbidden,

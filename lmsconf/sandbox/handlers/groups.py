@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from typing import Final, TypeAlias, cast
 
@@ -155,43 +155,34 @@ def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]
     }
 
 
-def create_smart(context: RequestContext) -> Json:
-    """Create a smart group with its conditions and managers. Names need not be unique."""
-    made = _CREATE_SMART(context)
-    _replace_conditions(context)
-    _ADD_MANAGERS(context)
-    return made
-
-
-def _replace_conditions(context: RequestContext) -> None:
-    conditions = cast("Sequence[Mapping[str, Json]]", context.body["conditions"])
-    write_conditions(context.repository, str(context.values["smartGroupId"]), conditions)
-
-
-def write_conditions(repository: Repository, group: str, conditions: Sequence[Mapping[str, Json]]) -> None:
-    """Replace all conditions of a group, after checking each against its field. Raises Refusal (400)."""
-    if not conditions:
-        raise bad_request("a smart group needs at least one condition")
-    repository.execute("DELETE FROM conditions WHERE grp = ?", group)
-    repository.execute("DELETE FROM condition_choices WHERE grp = ?", group)
-    for position, condition in enumerate(conditions):
-        field, system = str(condition["customFieldId"]), cast("str | None", condition.get("systemCondition"))
-        choices = cast("Sequence[str]", condition.get("choiceIds", ()))
-        if wrong := _wrong_condition(repository, field, choices, system):
-            raise bad_request(f"conditions[{position}]: {wrong}")
-        rows = [(group, position, place, field, choice) for place, choice in enumerate(choices)]
-        repository.execute("INSERT INTO conditions VALUES (?, ?, ?, ?)", group, position, field, system)
-        repository.execute_many("INSERT OR IGNORE INTO condition_choices VALUES (?, ?, ?, ?, ?)", rows)
-
-
-def _wrong_condition(repository: Repository, field: str, choices: Sequence[str], system: str | None) -> str | None:
-    if not repository.rows("SELECT id FROM fields WHERE id = ?", field):
-        return f"there is no custom field {field!r}"
-    if not choices and not system:
-        return "a condition needs choiceIds or a systemCondition"
-    known = set(repository.column("SELECT id FROM choices WHERE field = ?", field))
-    unknown = [repr(choice) for choice in choices if choice not in known]
-    return f"custom field {field!r} has no choice {', '.join(unknown)}" if unknown else None
+_GIVEN: Final = """
+    SELECT key, json_extract(value, '$.customFieldId') AS field, json_extract(value, '$.choiceIds') AS picked,
+        json_extract(value, '$.systemCondition') AS system FROM json_each(:conditions)
+"""
+"""The conditions in a body, in their order."""
+REPLACE_CONDITIONS: Final = Sql(
+    refusals={
+        "SELECT 'a smart group needs at least one condition' WHERE json_array_length(:conditions) = 0": bad_request,
+        f"""
+            SELECT 'conditions[' || key || ']: ' || CASE
+                WHEN field NOT IN (SELECT id FROM fields) THEN 'there is no custom field ' || quote(field)
+                WHEN coalesce(json_array_length(picked), 0) = 0 AND coalesce(system, '') = ''
+                    THEN 'a condition needs choiceIds or a systemCondition'
+                ELSE 'custom field ' || quote(field) || ' has no choice ' || (
+                    SELECT group_concat(quote(value), ', ') FROM json_each(picked)
+                    WHERE value NOT IN (SELECT id FROM choices WHERE choices.field = given.field)
+                ) END FROM ({_GIVEN}) given ORDER BY key
+        """: bad_request,
+    },
+    changes=[
+        "DELETE FROM conditions WHERE grp = :smartGroupId",
+        "DELETE FROM condition_choices WHERE grp = :smartGroupId",
+        f"INSERT INTO conditions SELECT :smartGroupId, key, field, system FROM ({_GIVEN})",
+        "INSERT OR IGNORE INTO condition_choices SELECT :smartGroupId, given.key, one.key, given.field, one.value "
+        f"FROM ({_GIVEN}) given, json_each(given.picked) one",
+    ],
+)
+"""Replace all conditions of a smart group, after checking each against its field."""
 
 
 def compute_members(context: RequestContext, group: str) -> list[str]:
@@ -280,8 +271,6 @@ class _Conditions:
         return compress(self._groups, f"{left:b}".encode()[::-1].translate(bytes.maketrans(b"01", b"\0\1")))
 
 
-_CREATE_SMART: Final = _create("SMART_GROUP", "smartGroupId", "sg")
-_ADD_MANAGERS: Final = _add("managers", "smartGroupId", "managers")
 HANDLERS: Final[Mapping[str, Handler]] = {
     "manual-groups.list": _list("GROUP", "groups", "groupId"),
     "manual-groups.create": _create(
@@ -292,10 +281,12 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     **_people_handlers("manual-groups", "members", "groupId"),
     **_people_handlers("manual-groups", "managers", "groupId"),
     "smart-groups.list": _list("SMART_GROUP", "smartGroups", "smartGroupId"),
-    "smart-groups.create": create_smart,
+    "smart-groups.create": _create(
+        "SMART_GROUP", "smartGroupId", "sg", REPLACE_CONDITIONS, _add("managers", "smartGroupId", "managers")
+    ),
     "smart-groups.get": get_smart,
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
     "smart-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :smartGroupId"]),
-    "smart-groups.replace-conditions": _replace_conditions,
+    "smart-groups.replace-conditions": REPLACE_CONDITIONS,
     **_people_handlers("smart-groups", "managers", "smartGroupId"),
 }
