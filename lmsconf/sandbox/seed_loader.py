@@ -14,7 +14,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from lmsconf.sandbox.handlers import custom_fields
-from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
+from lmsconf.sandbox.handlers.content import assign_content
 from lmsconf.sandbox.handlers.groups import REPLACE_CONDITIONS
 from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
@@ -188,20 +188,18 @@ class SeedLoader(EntryLoader):
             "finishTime": target.visible_until,
         }
         for named in target.assign_to:
-            kind, audience = self._audience(named)
-            context = self.context.with_body({**assignment, "kind": kind, "audience": audience})
-            assign_content(context, replaces=False)
+            assign_content(self.context.with_body({**assignment, **self._audience(named)}), replaces=False)
 
-    def _audience(self, named: object) -> tuple[str, Value]:
-        """Kind and id of an audience."""
+    def _audience(self, named: object) -> dict[str, Value]:
+        """An audience as the API takes it."""
         if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
-            return EVERYONE, self.context.behaviour("content-targets.everyone")
+            return {"targetId": self.context.behaviour("content-targets.everyone")}
         if isinstance(named, dict) and len(named) == 1:
             [(key, name)] = named.items()
             if key == "user":
-                return USER, self._person(str(name))
+                return {"userId": self._person(str(name))}
             if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
-                return kind, _only(self._groups[kind, str(name)], key, str(name))
+                return {"targetId": _only(self._groups[kind, str(name)], key, str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:

@@ -91,27 +91,26 @@ def create_target(context: RequestContext) -> None:
             "AND :targetId NOT IN (SELECT id FROM groups)": bad_request,
         }
     )
-    (kind,) = context.repository.column("""
-        SELECT CASE WHEN :userId IS NOT NULL THEN 'USER'
-            WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'
-            ELSE (SELECT kind FROM groups WHERE id = :targetId) END
-    """)
-    context.values.update(kind=kind, audience=str(context.body.get("userId", context.body.get("targetId"))))
     context.values.update({name: _time(context, name) for name in ("startTime", "finishTime")})
     assign_content(context, replaces=context.behaviour("content-targets.on-existing") == "update")
 
 
 def assign_content(context: RequestContext, *, replaces: bool) -> None:
-    """Store a whole assignment. Raises Refusal (409) if it exists and `replaces` is false.
+    """Store a whole assignment to `userId` or `targetId`. Raises Refusal (409) if it exists and `replaces` is false.
 
     A new target has the type of those of its kind that a snapshot had.
     """
     context.values["replaces"] = replaces
     changed = context.repository.execute("""
         INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
-        VALUES (:contentId, :kind, :audience, coalesce(:mandatory, FALSE),
+        SELECT :contentId, kind, audience, coalesce(:mandatory, FALSE),
             coalesce(:startTime, CASE $dialect(content-targets.default-start) WHEN 'now' THEN :now END), :finishTime,
-            :now, :now, (SELECT type FROM targets WHERE kind = :kind AND type IS NOT NULL LIMIT 1))
+            :now, :now, (SELECT type FROM targets WHERE kind = assigned.kind AND type IS NOT NULL LIMIT 1)
+        FROM (
+            SELECT coalesce(:userId, :targetId) AS audience, CASE WHEN :userId IS NOT NULL THEN 'USER'
+                WHEN :targetId = $dialect(content-targets.everyone) THEN 'EVERYONE'
+                ELSE (SELECT kind FROM groups WHERE id = :targetId) END AS kind
+        ) assigned WHERE TRUE
         ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = :startTime,
             finish = excluded.finish, updated_at = excluded.updated_at WHERE :replaces
     """)
