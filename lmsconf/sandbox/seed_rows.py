@@ -55,7 +55,7 @@ _WORDINGS: Final = {
     "Expected `object.*": "{place} is not a mapping",
     "Expected `str.*": "{place} is not text",
 }
-"""What msgspec says of a value → what is said to who writes seeds."""
+"""Pattern of an error of msgspec → its wording for those who write seeds."""
 
 
 def _explain(error: str, kind: type[Struct]) -> str:

@@ -33,7 +33,7 @@ from lmsconf.sandbox.handlers import (
     groups,
     users,
 )
-from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
+from lmsconf.sandbox.handlers.users import archive_due_accounts
 from lmsconf.sandbox.request_context import (
     STORED_NUL,
     ApiKeys,
@@ -178,12 +178,7 @@ class Sandbox(httpx.BaseTransport):
             with self.store.read_at_checkpoint(_BEFORE) as repository:
                 yield repository
             return
-        if not operation.writes:
-            with self.store.read_transaction() as repository:
-                if not is_archiving_due(repository):
-                    yield repository
-                    return
-        elif self._faults and self._faults.has_stale_reads:
+        if operation.writes and self._faults and self._faults.has_stale_reads:
             self.store.checkpoint(_BEFORE)
         with self.store.write_transaction() as repository:
             archive_due_accounts(repository)

@@ -297,7 +297,7 @@ def _open(path: str) -> sqlite3.Connection:
     connection.create_function("local_time", 2, _local_time, deterministic=True)
     connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
     try:
-        # With a write-ahead log, readers never wait for a writer, and a commit needs no flush to the disk.
+        # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
         connection.close()

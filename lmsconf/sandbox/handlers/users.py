@@ -124,16 +124,6 @@ def create(context: RequestContext) -> Entry:
     return {"userId": id, "newUser": True}
 
 
-def is_archiving_due(repository: Repository) -> bool:
-    """Whether a custom archive date is due."""
-    return bool(
-        repository.number(
-            "SELECT EXISTS (SELECT 1 FROM people WHERE archived_at IS NULL AND custom_archive_at <= ?)",
-            repository.now(),
-        )
-    )
-
-
 def archive_due_accounts(repository: Repository) -> None:
     """Archive every account whose custom archive date is due, as of that date."""
     repository.execute(
