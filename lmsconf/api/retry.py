@@ -105,7 +105,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         return (0.5 + self.random_number() / 2) * self._longest(tried) if tried else 0.0
 
     def _longest(self, tried: int) -> float:
-        """Return the maximum wait before the next attempt: half a second, and twice as long each time, up to ten."""
+        """Return the maximum wait before the next attempt: half a second, then twice as long, at most ten."""
         return min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
 
     def is_long(self, pause: float) -> bool:
@@ -336,7 +336,7 @@ class RateLimiter:
         else:
             accepted = self._accepted_rate(now)
             refused = min(self._learnt, 2 * accepted)
-            # What the service takes is between the two. Sent exactly as fast, an early request would be refused.
+            # What the service takes is between the two. Exactly as fast, an early request would be refused.
             self._learnt = self._ceiling = max(0.97 * math.sqrt(accepted * refused), _LOWEST_RATE)
         self._refusals.append(_Refusal(now, self._responses))
         # A hundred responses measure a rate to about a hundredth.

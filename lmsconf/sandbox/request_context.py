@@ -262,8 +262,9 @@ def _parse_query(operation: Operation, text: str) -> dict[str, Json]:
     except UnicodeDecodeError as error:
         raise bad_request(f"the query is not UTF-8: {text}") from error
     arrays = {name for name, schema in operation.query.items() if schema["type"] == "array"}
+    several = arrays | {name for name, values in given.items() if len(values) > 1}
     return {
-        name: values if name in arrays or len(values) > 1 else _typed(values[0], operation.query.get(name, {}))
+        name: values if name in several else _typed(values[0], operation.query.get(name, {}))
         for name, values in given.items()
     }
 

@@ -66,10 +66,11 @@ def _explain(error: str, kind: type[Struct]) -> str:
     if "[...]" in place:  # a mapping, of which msgspec does not name the key
         place = f"a value of {place.partition('[')[0]}"
     type, part = _type_at(kind, names), f"{names[-1]}: " if names else ""
-    known, values = ", ".join(sorted(getattr(type, "__struct_fields__", ()))), ", ".join(map(str, get_args(type)))
+    known, values = sorted(getattr(type, "__struct_fields__", ())), map(str, get_args(type))
     for pattern, wording in _WORDINGS.items():
         if found := re.fullmatch(pattern, what, re.DOTALL):
-            return wording.format(*found.groups(), part=part, place=place, known=known, values=values)
+            lists = {"known": ", ".join(known), "values": ", ".join(values)}
+            return wording.format(*found.groups(), part=part, place=place, **lists)
     return f"{place}: {what}"
 
 

@@ -67,7 +67,7 @@ def rename_properties(schema: Schema, wire_names: Mapping[str, str]) -> Schema:
 
 
 def _tree(schema: Schema | None, names: Mapping[str, str], *, inward: bool) -> Tree:
-    """Return the tree of names to change in values of this schema: from wire to canonical names if `inward`."""
+    """Return the names to change in values of this schema; `inward`: from wire to canonical names."""
     tree: dict[str, tuple[str, Tree]] = {}
     for name, part in object_properties(schema or {}).items():
         wire_name = names.get(dialect_key_of(part), name)
@@ -78,7 +78,7 @@ def _tree(schema: Schema | None, names: Mapping[str, str], *, inward: bool) -> T
 
 
 def with_names(value: object, tree: Tree) -> object:
-    """Return a JSON value with its names changed. What is not JSON, such as a reference that has no id yet, stays."""
+    """Return a JSON value with its names changed. What is not JSON, such as a Ref, stays."""
     if not tree:
         return value
     if isinstance(value, list):
@@ -152,9 +152,8 @@ class Operation(Struct, frozen=True, kw_only=True):
         if parameters.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_schemas)}, not {sorted(parameters)}")
         for name, schema in self.path_schemas.items():
-            allowed = (
-                ("true", "false") if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
-            )
+            is_boolean = schema["type"] == "boolean"
+            allowed = ("true", "false") if is_boolean else cast("Sequence[str]", schema.get("enum", ()))
             if allowed and parameters[name] not in allowed:
                 raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
         return PATH_PARAMETER.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)

@@ -22,8 +22,8 @@ _LINK: Final = Sql(
         f"SELECT 'an archived user cannot sign in' FROM people WHERE {_ASKED} AND archived_at IS NOT NULL": bad_request,
     },
     changes=[
-        "INSERT INTO links (id, person, redirect, expires_at) "
-        f"SELECT :secret, id, coalesce(:redirectUri, ''), :now + 15 * 60 * 1000 FROM people WHERE {_ASKED} LIMIT 1"
+        "INSERT INTO links (id, person, redirect, expires_at) SELECT :secret, id, coalesce(:redirectUri, ''), "
+        f":now + 15 * 60 * 1000 FROM people WHERE {_ASKED} LIMIT 1"
     ],
     answer="SELECT json_object('expiresAt', expires_at) FROM links WHERE id = :secret",
 )

@@ -96,7 +96,7 @@ def create_target(context: RequestContext) -> None:
 
 
 def assign_content(context: RequestContext, *, replaces: bool) -> None:
-    """Store a whole assignment to `userId` or `targetId`. Raises Refusal (409) if it exists and `replaces` is false.
+    """Store a whole assignment to `userId` or `targetId`. Raises Refusal (409) for a known one, if not `replaces`.
 
     A new target has the type of those of its kind that a snapshot had.
     """

@@ -178,8 +178,8 @@ REPLACE_CONDITIONS: Final = Sql(
         "DELETE FROM conditions WHERE grp = :smartGroupId",
         "DELETE FROM condition_choices WHERE grp = :smartGroupId",
         f"INSERT INTO conditions SELECT :smartGroupId, key, field, system FROM ({_GIVEN})",
-        "INSERT OR IGNORE INTO condition_choices SELECT :smartGroupId, given.key, one.key, given.field, one.value "
-        f"FROM ({_GIVEN}) given, json_each(given.picked) one",
+        "INSERT OR IGNORE INTO condition_choices "
+        f"SELECT :smartGroupId, c.key, one.key, c.field, one.value FROM ({_GIVEN}) c, json_each(c.picked) one",
     ],
 )
 """Replace all conditions of a smart group, after checking each against its field."""
