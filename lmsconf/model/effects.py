@@ -33,16 +33,6 @@ class Basis(StrEnum):
     OFF = "off"
 
 
-class AccessChange(StrEnum):
-    """What changes for one person and content."""
-
-    GAIN = "gain"
-    LOSE = "lose"
-    TO_MANDATORY = "to_mandatory"
-    TO_OPTIONAL = "to_optional"
-    WINDOW = "window"
-
-
 class AccessCounts(Struct, frozen=True, kw_only=True):
     """Numbers of people by what changes for them.
 
@@ -126,13 +116,14 @@ class PredictedTotals(Struct, frozen=True, kw_only=True):
 class PersonEffect(Struct, frozen=True, kw_only=True):
     """A person and content whose access changes; a row of the file of `--people`.
 
-    before, after: none, optional or mandatory. Times are ISO 8601; None: open, or no access.
+    change: gain, lose, to_mandatory, to_optional or window. before, after: none, optional or mandatory.
+    Times are ISO 8601; None: open, or no access.
     """
 
     email: str
     content: str
     content_id: RemoteId
-    change: AccessChange
+    change: str
     before: str
     after: str
     from_before: str | None

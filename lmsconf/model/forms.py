@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import Struct
 
@@ -25,8 +25,7 @@ def form_to_json(value: object) -> Json:
     if isinstance(value, frozenset):
         return sort_items(form_to_json(item) for item in value)
     if (own := getattr(value, "to_json", None)) is not None:
-        written: Json = own()
-        return written
+        return cast(Json, own())
     if isinstance(value, list | tuple):
         return [form_to_json(item) for item in value]
     if isinstance(value, dict | Mapping):

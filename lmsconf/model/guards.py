@@ -261,8 +261,7 @@ def stricter_limit(first: GuardLimit | None, second: GuardLimit | None) -> Guard
 
 def limit_to_json(limit: GuardLimit | None) -> Json:
     """Return a limit as JSON: `off`, or an object with `count` and, unless it is off, `share`."""
-    written: Json = "off" if limit is None else to_builtins(limit)
-    return written
+    return "off" if limit is None else cast(Json, to_builtins(limit))
 
 
 def _patterns(patterns: Iterable[str]) -> list[Json]:

@@ -12,7 +12,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.effects import AccessChange, AccessCounts, Basis, CauseCount, ContentEffects, PersonEffect
+from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, PersonEffect
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import FULL_UNDO, Action, Change, FieldChange, Plan, Undo
 
@@ -165,7 +165,7 @@ def person(number: int) -> PersonEffect:
         email=f"p{number:02}@acme.example",
         content=("GDPR basics", "Fire safety")[number % 2],
         content_id=RemoteId("c-42"),
-        change=AccessChange.LOSE,
+        change="lose",
         before="mandatory",
         after="none",
         from_before="2026-01-01T00:00:00Z",

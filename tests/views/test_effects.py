@@ -25,7 +25,7 @@ from views.test_markdown import judged
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.address import Address
-from lmsconf.model.effects import AccessChange, Basis, GroupEffects, PersonEffect
+from lmsconf.model.effects import Basis, GroupEffects, PersonEffect
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
@@ -149,7 +149,7 @@ ROW = PersonEffect(
     email="canary@acme.example",
     content="GDPR basics",
     content_id=CONTENTS[0].id,
-    change=AccessChange.LOSE,
+    change="lose",
     before="optional",
     after="none",
     from_before=None,

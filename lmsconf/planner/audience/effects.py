@@ -16,7 +16,6 @@ from lmsconf.model.calls import Api
 from lmsconf.model.effects import (
     EFFECTS_OFF,
     NO_EFFECTS,
-    AccessChange,
     AccessCounts,
     Basis,
     Calibration,
@@ -157,7 +156,7 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
     for (name, id), assignments in assigned.items():
         if all(assignment.audience.is_known for assignment in assignments):
             access = compare_access(assignments, model.now, ends)
-            for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
+            for counted in (*AccessCounts.__struct_fields__, "archived_soon", "bound"):
                 totals[counted] |= access.sets[counted]
             if access.sets["changed"] | access.sets["shortened"]:
                 contents.append(_content(model, id, name, access, assignments))
@@ -219,7 +218,7 @@ def unknown_counts(*, can_take: bool) -> AccessCounts:
 
 
 def _counts(sets: Mapping[str, Bits]) -> AccessCounts:
-    return AccessCounts(**{name: sets[name].bit_count() for name in (*AccessChange, "shortened")})
+    return AccessCounts(**{name: sets[name].bit_count() for name in AccessCounts.__struct_fields__})
 
 
 def _unknown_content(
@@ -322,7 +321,7 @@ def _person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcc
                 email=model.emails[position],
                 content=name,
                 content_id=id,
-                change=AccessChange(change_between(before, after)),
+                change=change_between(before, after),
                 before=before.word,
                 after=after.word,
                 from_before=before.start,

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from lmsconf.model.access import HeldContent
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.effects import AccessChange, Basis
+from lmsconf.model.effects import Basis
 from lmsconf.model.time_formats import format_epoch
 
 Bits: TypeAlias = int
@@ -163,10 +163,10 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
     if before == after:
         return NONE if before == _NOTHING else "keep"
     if before.word == after.word:
-        return AccessChange.WINDOW.value
+        return "window"
     if NONE in (before.word, after.word):
-        return AccessChange.LOSE.value if after.word == NONE else AccessChange.GAIN.value
-    return AccessChange.TO_MANDATORY.value if after.word == "mandatory" else AccessChange.TO_OPTIONAL.value
+        return "lose" if after.word == NONE else "gain"
+    return "to_mandatory" if after.word == "mandatory" else "to_optional"
 
 
 def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:
