@@ -45,7 +45,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     patience         maximum outage while the service asks to wait for longer than `short_retry_after`
     max_total_wait   of one call between its attempts
     max_outage       outage after which nothing is sent any more
-    max_consecutive_failures  the same, of all clients of a run
     wall_clock       since the epoch, for a Retry-After that is a date
     clock            monotonic clock
     random_number    from 0 to 1
@@ -56,7 +55,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     patience: float = 3600.0
     max_total_wait: float = 90.0
     max_outage: float = 120.0
-    max_consecutive_failures: int = 20
     sleep: Callable[[float], None] = time.sleep
     wall_clock: Callable[[], float] = time.time
     clock: Callable[[], float] = time.monotonic
@@ -135,9 +133,8 @@ class Outage:
 
     An outage starts when a request is sent that gets no response or a transient status, and ends with the next response
     of any other status. It ends the run, so that nothing more is sent, `max_outage` seconds after it started (later if
-    the service asked to wait for more than a minute), after `max_consecutive_failures` (or clients times
-    `max_attempts`, if more), or when a call stops retrying. A rate-limited request is not counted as a failure, since
-    the service is up. A program that goes on may send again `max_outage` seconds later.
+    the service asked to wait for more than a minute), or when a call stops retrying. A program that goes on may send
+    again `max_outage` seconds later.
 
     responses: how many requests were answered. is_rate_limited: the last failure was rate limiting. is_stopped: the run
     has ended.
@@ -145,18 +142,12 @@ class Outage:
 
     def __init__(self, retry: RetryPolicy) -> None:
         self._retry, self._lock = retry, threading.Lock()
-        self._most = retry.max_consecutive_failures
         self.responses = 0
         self.is_rate_limited = self.is_stopped = False
         self._reset()
 
     def _reset(self) -> None:
         self._started = self._limit = self._over = math.inf
-        self._failures = 0
-
-    def set_concurrency(self, clients: int) -> None:
-        """Set the number of concurrent requests: a short outage fails all of them at once."""
-        self._most = max(self._most, clients * self._retry.max_attempts)
 
     def seconds_left(self) -> float:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
@@ -201,9 +192,6 @@ class Outage:
                 end = min(now + retry_after, self._started + retry.patience) + retry.short_retry_after
                 self._limit = max(self._limit, end)
             self.is_rate_limited = rate_limited
-            self._failures += not rate_limited
-            if self._failures >= self._most:
-                self._over = min(self._over, now)
 
     def record_give_up(self, responses: int) -> None:
         """Record that a call stops retrying. responses: how many there were when it first failed."""

@@ -105,7 +105,6 @@ class Connection:
         progress: called after each request, and at least once a minute while requests wait.
         """
         self._open()
-        self._outage.set_concurrency(parallelism)
         # Only a service that makes requests wait answers several of them sooner.
         is_prompt = self._sandbox is not None and not self._sandbox.has_faults
         pool = WorkerPool(

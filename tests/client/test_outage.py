@@ -23,11 +23,10 @@ Dead = Callable[[httpx.Request], httpx.Response]
 class Group:
     """Some clients of one run, on a clock of their own."""
 
-    def __init__(self, network: Network, *, width: int = 1, **changes: float) -> None:
+    def __init__(self, network: Network, **changes: float) -> None:
         self.clock, self.network = Clock(), network
         self.retry = self.clock.retry(**changes)
         self.outage = Outage(self.retry)
-        self.outage.set_concurrency(width)
 
     def client(self) -> Client:
         return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, outage=self.outage)
@@ -101,7 +100,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
     """Eight clients side by side stop together: at most each one's usual tries, whatever is waiting."""
     group: Group
     network = Network(answering=DEATHS[name](lambda: group.clock))
-    group = Group(network, width=8)
+    group = Group(network)
     gate = threading.Barrier(8, timeout=HANGS)
 
     def job(by: Client) -> None:
@@ -133,7 +132,6 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
     retry = clock.retry(random_number=lambda: luck)
     rate_limiter, outage = RateLimiter(clock=clock, sleep=clock.sleep), Outage(retry)
-    outage.set_concurrency(16)
     todo, errors = iter(range(100)), []
 
     def worker() -> None:
@@ -178,7 +176,7 @@ def test_what_was_not_sent_says_so() -> None:
 def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
     """Trouble is over with the first answer that is about the request, be it a refusal: then it counts from nothing."""
     trouble, life = said(failure), said(alive, {"userIds": []})
-    group = Group(Network(*([trouble] * 3 + [life]) * 20), max_consecutive_failures=4)
+    group = Group(Network(*([trouble] * 3 + [life]) * 20))
     for _ in range(20):
         with suppress(ApiError):
             group.read()

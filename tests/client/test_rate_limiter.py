@@ -239,7 +239,6 @@ def read_behind(
                 assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
 
     outage = Outage(retry)
-    outage.set_concurrency(width)
     jobs = [partial(worker, RateLimiter(clock=clock, sleep=clock.sleep), outage)] * width
     start = clock.time
     clock.run(jobs)
