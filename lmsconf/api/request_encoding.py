@@ -12,7 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from msgspec import Struct, field
 
@@ -221,7 +221,12 @@ def _meaning(
         f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too many."
     )
     meanings: tuple[tuple[object, type[ApiError], str | None], ...] = (
-        (status < 400, Rejected, _moved_hint(answer, transport)),
+        (
+            status < 400,
+            Rejected,
+            # The token is for one host only.
+            "It redirects, and redirects are not followed. Set the workspace's url to the API's own address.",
+        ),
         (
             status == 401,
             Unauthorized,
@@ -239,16 +244,6 @@ def _meaning(
         (True, Unreachable, LATER_HINT),
     )
     return next((kind, hint) for holds, kind, hint in meanings if holds)
-
-
-def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
-    """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
-    try:
-        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
-    except ValueError:
-        other = ""
-    to = f" to {_safe(transport.redact(other))}" if other else ""
-    return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
 def _dialect_hint(request: PreparedRequest, status: int) -> str | None:

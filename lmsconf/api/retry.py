@@ -133,8 +133,7 @@ class Outage:
 
     An outage starts when a request is sent that gets no response or a transient status, and ends with the next response
     of any other status. It ends the run, so that nothing more is sent, `max_outage` seconds after it started (later if
-    the service asked to wait for more than a minute), or when a call stops retrying. A program that goes on may send
-    again `max_outage` seconds later.
+    the service asked to wait for more than a minute), or when a call stops retrying.
 
     responses: how many requests were answered. is_rate_limited: the last failure was rate limiting. is_stopped: the run
     has ended.
@@ -147,7 +146,8 @@ class Outage:
         self._reset()
 
     def _reset(self) -> None:
-        self._started = self._limit = self._over = math.inf
+        self._started = self._limit = math.inf
+        self._is_over = False
 
     def seconds_left(self) -> float:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
@@ -156,16 +156,9 @@ class Outage:
         if self._started == math.inf:
             return math.inf
         with self._lock:
-            now = self._retry.clock()
+            left = self._limit - self._retry.clock()
             # A second is too short for a response: a write sent with less would only end with an unknown result.
-            if now > self._limit - 1.0:
-                self._over = min(self._over, now)
-            if self._over == math.inf:
-                return self._limit - now
-            if now - self._over < self._retry.max_outage:
-                return 0.0
-            self._reset()
-            return math.inf
+            return 0.0 if self._is_over or left < 1.0 else left
 
     def stop(self) -> None:
         """Send nothing more: the run has ended, and nobody waits for what its threads still ask for."""
@@ -197,7 +190,7 @@ class Outage:
         """Record that a call stops retrying. responses: how many there were when it first failed."""
         with self._lock:
             if responses == self.responses:
-                self._over = min(self._over, self._retry.clock())
+                self._is_over = True
 
 
 _FIRST_RATE: Final = 20.0
