@@ -6,11 +6,10 @@ API specification, Custom Fields and Users.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, cast
 
-from lmsconf.model.forms import texts_in
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
 from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
 
@@ -172,9 +171,10 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
         if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name], in_object):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
-    if _shape(value) != forms[name]:
-        raise bad_request(f"the answer to custom field {field!r} must be written as {name}")
-    given = list(texts_in(value, keys=False))
+    try:
+        given = list(_texts(value, forms[name]))
+    except ValueError:
+        raise bad_request(f"the answer to custom field {field!r} must be written as {name}") from None
     given = given if type == "TEXT" else list(dict.fromkeys(given))
     if type != "MULTI_SELECT" and len(given) > 1:
         raise bad_request(f"custom field {field!r} takes one {'text' if type == 'TEXT' else 'choice'}")
@@ -202,14 +202,19 @@ def _cleared(clearing: str, form: object, object_form: object) -> Json:
     return cleared.get(clearing, [] if isinstance(form, list) else "")
 
 
-def _shape(value: object) -> object:
-    """The form of a value: None in place of each text, and one item of a list whose items are alike."""
-    if isinstance(value, Mapping):
-        return {key: _shape(part) for key, part in value.items()}
-    if isinstance(value, list):
-        shapes = [_shape(one) for one in value]
-        return shapes[:1] if shapes == shapes[:1] * len(shapes) else shapes
-    return None if isinstance(value, str) else value
+def _texts(value: object, form: object) -> Iterator[str]:
+    """The texts in a value of that form. Raises ValueError for another form."""
+    match form, value:
+        case None, str():
+            yield value
+        case [inner], list():
+            for one in value:
+                yield from _texts(one, inner)
+        case Mapping(), Mapping() if value.keys() == form.keys():
+            for key, inner in form.items():
+                yield from _texts(value[key], inner)
+        case _:
+            raise ValueError(value)
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
