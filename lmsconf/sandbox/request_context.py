@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -167,29 +167,21 @@ class Sql(Struct, frozen=True, kw_only=True):
         return context.repository.json(self.answer) if self.answer else None
 
 
-class ApiKeys:
+class ApiKeys(list[str]):
     """The active keys."""
 
-    def __init__(self, first: str) -> None:
-        self._keys = [first]
-
     def create(self) -> str:
-        """Create a key, returned only here. Raises LmsconfError if three are active."""
-        if len(self._keys) >= 3:
+        """Create a key. Raises LmsconfError if three are active."""
+        if len(self) >= 3:
             raise LmsconfError("at most 3 API keys can be active", hint="Revoke one of them first.")
-        made = secrets.token_urlsafe(24)
-        self._keys.append(made)
-        return made
+        self.append(secrets.token_urlsafe(24))
+        return self[-1]
 
     def revoke(self, key: str) -> None:
         """Revoke a key. Raises LmsconfError if it is not active."""
-        if not self.is_active(key):
+        if key not in self:
             raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
-        self._keys.remove(key)
-
-    def is_active(self, key: str) -> bool:
-        """Whether this is an active key."""
-        return key in self._keys
+        self.remove(key)
 
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
@@ -200,10 +192,9 @@ def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
     return APPLICATIONS if admin else ("learn", "follow-up") if manager else ("learn",)
 
 
-def encode_applications(applications: Iterable[str]) -> str:
+def encode_applications(applications: Collection[str]) -> str:
     """The applications as stored, in the specification's order."""
-    given = set(applications)
-    return encode([application for application in APPLICATIONS if application in given]).decode()
+    return encode([application for application in APPLICATIONS if application in applications]).decode()
 
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)

@@ -189,9 +189,5 @@ class _Conversation(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
-    def version_string(self) -> str:
-        """The header Server."""
-        return "lmsconf-sandbox"
-
     def log_message(self, format: str, *values: object) -> None:
         """Log nothing: the sandbox has its own log."""

@@ -100,7 +100,7 @@ class Sandbox(httpx.BaseTransport):
         self.spec = spec or ApiSpec.default()
         self.log: list[LoggedRequest] = []
         self.store = Store(path, clock=clock, ids=ids)
-        self.keys = ApiKeys(token)
+        self.keys = ApiKeys([token])
         self._faults = faults
         self._on_log = on_log or (lambda _: None)
 
@@ -186,7 +186,7 @@ class Sandbox(httpx.BaseTransport):
 
     def _check_credential(self, given: str) -> None:
         scheme, _, credential = given.partition(" ")
-        if scheme.lower() != "bearer" or not self.keys.is_active(credential):
+        if scheme.lower() != "bearer" or credential not in self.keys:
             raise Refusal(401, "unauthorized", "the credential is not valid")
 
     def _no_endpoint(self, method: str, path: str) -> Refusal:
