@@ -181,7 +181,7 @@ class ConcurrentReader:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     if _failures(done):
                         break
-                future = self._ask(known, path, query, is_expected=True, room=room)
+                future = self._pool.submit(partial(_charged_call, room, known, path, query), is_expected=True)
                 futures.append(future)
                 pending.add(future)
                 if _failures([future]):
@@ -237,17 +237,18 @@ class ConcurrentReader:
         path: Mapping[str, str],
         query: Mapping[str, Json],
         is_expected: bool = False,
-        room: MemoryQuota | None = None,
     ) -> Future[Json]:
-        """Submit one request; return the future of its response. room: the memory quota it counts towards."""
+        """Submit one request; return the future of its response."""
+        return self._pool.submit(
+            lambda client: client.call(operation.id, path=path, query=query), is_expected=is_expected
+        )
 
-        def ask(client: Client) -> Json:
-            answer = client.call(operation.id, path=path, query=query)
-            if room is not None:
-                room.charge(answer)
-            return answer
 
-        return self._pool.submit(ask, is_expected=is_expected)
+def _charged_call(
+    room: MemoryQuota, operation: Operation, path: Mapping[str, str], query: Mapping[str, Json], client: Client
+) -> Json:
+    """Return the response to one request, which counts towards a memory quota."""
+    return room.charge(client.call(operation.id, path=path, query=query))
 
 
 def _failures(futures: Iterable[Future[Json]]) -> list[Future[Json]]:

@@ -127,13 +127,14 @@ class MemoryQuota:
         self._size, self._left, self._subject = size, size, subject
         self._lock = threading.Lock()
 
-    def charge(self, value: Json) -> None:
-        """Count a value that is kept. Raises InvalidResponse if the quota is exceeded or a string is too long."""
+    def charge(self, value: Json) -> Json:
+        """Count a value that is kept, and return it. Raises InvalidResponse beyond the quota or for a long string."""
         size = estimate_memory(value, subject=f"an answer {self._subject}")
         with self._lock:
             self._left -= size
             if self._left < 0:
                 raise LimitExceeded(self._subject, f"more than {self._size // MIB} MiB in all")
+        return value
 
 
 def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
