@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
 
-_LISTED: Final = 10
-
-
 class ClockSkewCheck(Struct):
     """Compare the service's clock with ours: pass `record_date` to the connection.
 
@@ -136,13 +133,14 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
     incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
     if incomplete:
-        hint = "Nothing is created or deleted from such a list."
-        yield CheckResult("listings", "warning", "; ".join(incomplete), hint)
-    more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
+        yield CheckResult(
+            "listings", "warning", "; ".join(incomplete), "Nothing is created or deleted from such a list."
+        )
+    more = [f"and {len(twice) - 10:,} more"] if len(twice) > 10 else []
     hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
     yield _first_result(
         "names",
-        (twice, "warning", "; ".join(twice[:_LISTED]) + more, hint),
+        (twice, "warning", "; ".join(twice[:10] + more), hint),
         (True, "ok", "no duplicate names within a kind", None),
     )
 
@@ -218,11 +216,8 @@ class ListingPageSize(Struct, frozen=True):
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
     """Return what listings that are long enough return for that page size. Raises ApiError if one cannot be read."""
-    sizes = (
-        _limit(api, one, min(requested, MOST) if one is CATALOG else requested)
-        for one in (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
-    )
-    return list(filter(None, sizes))
+    wanted = {USERS: requested, MANUAL_GROUPS: requested, SMART_GROUPS: requested, CATALOG: min(requested, MOST)}
+    return [limit for listing, size in wanted.items() if (limit := _limit(api, listing, size)) is not None]
 
 
 def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
@@ -235,15 +230,14 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
     short = [limit for limit in limits if limit.most < limit.requested]
-    message = ", ".join(
-        f"{one.operation} {'takes' if one.refused else 'gives'} {one.most} of {one.requested}" for one in short
-    )
     return _first_result(
         "pages",
         (
             short,
             "error" if any(one.refused for one in short) else "warning",
-            message,
+            ", ".join(
+                f"{one.operation} {'takes' if one.refused else 'gives'} {one.most} of {one.requested}" for one in short
+            ),
             f"Set under `dialect:` {PAGE_SIZE}: {most}",
         ),
         (not limits, "unknown", "no listing is longer than a page, so the largest page size is not known", None),

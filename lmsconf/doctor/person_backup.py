@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.kinds.user.types import RIGHTS
-from lmsconf.model.canonical_json import Json, members, sha256
+from lmsconf.model.canonical_json import members, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.files import read_own_file, write_own_file
 
@@ -55,7 +55,7 @@ class PersonBackup(Struct, frozen=True):
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
-        user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
+        user = client.read_person(person)
         fields = tuple(map(parse_field_row, client.reader.rows(CUSTOM_FIELDS).rows))
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         applications = user.get("applicationIds")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial, reduce
 from itertools import count
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
@@ -65,7 +65,7 @@ class AccountLessons:
         self._scratch.delete_created(USERS)
         # A service may answer 403 for what is not there. The next call shows whether the token is refused.
         with suppress(Rejected, Unauthorized):
-            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+            self._client.read_person(self.accounts[-1])
             raise Undetermined(reason_of_leftover(USERS))
         self.accounts.clear()
         for key in (FIRST, LAST):
@@ -110,8 +110,7 @@ class AccountLessons:
         if row is None:
             return False
         self.accounts.append(str(row["userId"]))
-        read = self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
-        shown = {**row, **cast("dict[str, Json]", read)}
+        shown = {**row, **self._client.read_person(self.accounts[-1])}
         return all(shown.get(name) == fields[name] for name in fields if name != "sendWelcomeEmail")
 
 
