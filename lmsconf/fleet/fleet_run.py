@@ -33,7 +33,7 @@ from lmsconf.errors import (
     shorten,
 )
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import interrupt_run, kill_run, retire_idle, task_process
+from lmsconf.fleet.worker import end_idle, interrupt_run, kill_run, task_process
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
@@ -313,18 +313,17 @@ def run_locally(
     time_limit: seconds for one task; None: no limit. Raises LmsconfError if a worker process cannot be started.
     """
     number, name = max(1, min(processes, len(tasks))), secrets.token_hex(6)
-    kept_for = str(root), name
 
     def run(task: FleetTask) -> FleetEntry:
         """Let a worker run a task, another one where it has died."""
-        with task_process(name, kept_for, root, environ) as process:
+        with task_process(name, root, environ) as process:
             return process.run(task, time_limit)
 
     try:
         with ExitStack() as started:
             for _ in tasks[:number]:
-                started.enter_context(task_process(name, kept_for, root, environ))
+                started.enter_context(task_process(name, root, environ))
         shared = [with_part_of_rate(task, number) for task in tasks]
         yield from run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, shared)
     finally:
-        retire_idle(kept_for)
+        end_idle(name)
