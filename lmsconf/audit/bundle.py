@@ -44,6 +44,7 @@ from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import fsync_folder, os_errors_as
+from lmsconf.support.strict_json import map_texts
 
 FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"
@@ -226,26 +227,20 @@ class CopyMask:
         return b"".join(map(encode_line, entries))
 
     def _entry(self, entry: Mapping[str, Json]) -> dict[str, Json]:
-        masked = {key: self._text_of(value) for key, value in entry.items()}
+        masked = {key: self._masked(value) for key, value in entry.items()}
         if isinstance(text := entry.get("address"), str):
             masked["address"] = str(self._mask.mask_value(Address.parse(text)))
             # The id of an assignment to a person is the person's.
             masked |= {"id": None} if "id" in entry and is_about_people(Address.parse(text)) else {}
         return masked
 
-    def _text_of(self, value: Json) -> Json:
-        if isinstance(value, str):
-            return self._mask.mask_text(self._scrub(value))
-        if isinstance(value, list):
-            return [self._text_of(item) for item in value]
-        if isinstance(value, dict):
-            return {self._mask.mask_text(key): self._text_of(item) for key, item in value.items()}
-        return value
+    def _masked(self, value: Json) -> Json:
+        return cast("Json", map_texts(map_texts(value, self._scrub), self._mask.mask_text, keys=True))
 
     def _change(self, change: Change) -> Change:
         return replace(
             change,
-            about=None if change.about is None else self._text_of(dict(change.about)),
+            about=None if change.about is None else self._masked(dict(change.about)),
             source=None,
             reason=change.reason and self._scrub(change.reason),
             problems=tuple(map(self._problem, change.problems)),

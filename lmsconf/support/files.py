@@ -102,7 +102,7 @@ def is_writable(path: Path) -> bool:
 
 
 def _opened_in_place(path: Path) -> int | None:
-    """Return a descriptor of what is there and is no file, so that a file in its place would destroy it; else None."""
+    """Return a descriptor of what exists and is not a file, which a file in its place would destroy; else None."""
     descriptor = _descriptor(path)
     # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
     if descriptor is not None:
@@ -111,7 +111,7 @@ def _opened_in_place(path: Path) -> int | None:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is a pipe, a device or a folder."""
+    """Whether a pipe, a device or a folder exists there."""
     return path.exists() and not path.is_file()
 
 

@@ -8,6 +8,7 @@ not cover other machines or other checkouts.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -39,8 +40,7 @@ def hold_lock(
 ) -> Iterator[None]:
     """Hold the lock of a workspace of the project in `root`.
 
-    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not
-    available.
+    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file cannot be written.
     """
     # File names have a maximum length. Names of workspaces that differ later share a lock.
     path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:100]}.lock"
@@ -58,12 +58,6 @@ def hold_lock(
 
 
 def _take(descriptor: int, path: Path, workspace: str) -> None:
-    try:
-        import fcntl
-    except ImportError as missing:
-        raise LmsconfError(
-            "this system has no file locks, which apply needs", hint="Apply on Linux, macOS or WSL."
-        ) from missing
     with writing(path):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

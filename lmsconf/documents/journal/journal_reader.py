@@ -246,10 +246,10 @@ def kept_before(run: RecordedRun) -> Snapshot:
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    why = "The first line of its journal cannot be read."
-    if run.opening is not None:
-        why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256, why)
+    if run.opening is None:
+        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
+    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
 
 
 def kept_report_text(run: RecordedRun) -> str:
@@ -298,7 +298,8 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
     surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
-    pruned = [path for path in surplus if _quiet(path, retention.settle)]
+    # Each call is written to the journal before it is sent: those of the others may still take effect.
+    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= retention.settle]
     oldest = next((path.stem for path in earlier if path not in pruned), None)
     if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
         return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned
@@ -342,11 +343,3 @@ def _number(header: JournalHeader) -> int:
 
 def _file_digest(path: Path) -> str:
     return sha256_of_bytes(read_journal(path, hint="Check its permissions: the next run names it in its own journal."))
-
-
-def _quiet(path: Path, settle: float) -> bool:
-    """Whether no call of the run can still take effect: each is written to the journal before it is sent."""
-    try:
-        return time.time() - path.stat().st_mtime >= settle
-    except FileNotFoundError:
-        return False
