@@ -101,18 +101,16 @@ class SourceLocation(Struct, frozen=True, order=True, omit_defaults=True):
     sheet: str = ""
 
     def __str__(self) -> str:
-        place = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
-        if self.sheet:
-            place = f"{self.file}, {self.cell}"
+        line = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        place = f"{self.file}, {self.cell}" if self.sheet else line
         return f"{place} ({self.each})" if self.each else place
 
     @property
     def cell(self) -> str:
         """The cell of a workbook, `sheet Staff, cell B7`; empty for a location in a text file."""
-        if not self.sheet:
-            return ""
         row = f", row {self.line}" if self.line else ""
-        return f"sheet {self.sheet}{f', cell {cell_name(self.line, self.column)}' if self.column else row}"
+        cell = f", cell {cell_name(self.line, self.column)}" if self.column else row
+        return f"sheet {self.sheet}{cell}" if self.sheet else ""
 
 
 class Problem(Struct, frozen=True, kw_only=True):

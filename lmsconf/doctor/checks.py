@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -45,13 +46,11 @@ class ClockSkewCheck(Struct):
 
     def record_date(self, exchange: Exchange) -> None:
         """Record the Date header of one response."""
-        try:
+        with suppress(ValueError):
             date = parsedate_to_datetime(exchange.date or "")
-        except ValueError:
-            return
-        # The header is truncated to seconds; the smallest difference seen has the least latency.
-        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - self.clock() + timedelta(seconds=0.5)
-        self.ahead = ahead if self.ahead is None else min(self.ahead, ahead, key=abs)
+            # The header is truncated to seconds; the smallest difference seen has the least latency.
+            ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - self.clock() + timedelta(seconds=0.5)
+            self.ahead = ahead if self.ahead is None else min(self.ahead, ahead, key=abs)
 
     def finding(self) -> CheckResult:
         """Report the difference between the two clocks."""
@@ -94,8 +93,10 @@ def run_read_only_checks(
         findings.insert(0, CheckResult(check, "error", error.message, error.hint))
         failure = error.exit
     kinds, manifests = _manifests(settings)
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    installed = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
+    installed = (
+        f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, "
+        f"{platform.system()} {platform.release()} {platform.machine()}"
+    )
     return DoctorReport(
         workspace=settings.workspace.name,
         url=settings.workspace.url,

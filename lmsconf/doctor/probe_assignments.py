@@ -54,11 +54,10 @@ class AssignmentLessons:
         now: datetime,
         zone: str | None,
     ) -> None:
-        self._client, self._scratch, self._content, self._group = client, scratch, content, group
+        self._client, self._scratch, self._content, self._group, self._zone = client, scratch, content, group, zone
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
         self._taken: list[str] = []
-        self._zone = zone
         self._shown, self._is_awaited = "", True
 
     def probe_keys(self) -> None:

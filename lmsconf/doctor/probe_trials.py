@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -37,6 +37,8 @@ Trying: TypeAlias = "Mapping[str, Value]"
 """Dialect keys with the values that a call tries."""
 Row = dict[str, Json]
 """A row of a listing, or a person."""
+ScratchObject = tuple[ListOperation, str]
+"""The listing and the id of an object that a probe has created."""
 SEEN: Final = "confirmed by reading back"
 
 
@@ -200,14 +202,6 @@ def _noun(listing: ListOperation) -> str:
     return _KINDS[listing].replace("_", " ")
 
 
-class ScratchObject(NamedTuple):
-    """One scratch object. label: its kind, name and id."""
-
-    listing: ListOperation
-    id: str
-    label: str
-
-
 class ScratchObjects:
     """The objects of one run, with names that begin with PREFIX and a random mark. settle: seconds to become visible.
 
@@ -322,20 +316,20 @@ class ScratchObjects:
                 target = {"contentId": content, "targetId": group, "targetType": row.type}
                 self._client.send("content-targets.delete", fields=target)
 
-    def list_leftovers(self, *listings: ListOperation) -> list[ScratchObject]:
-        """The live objects of this and earlier runs in some listings, or in all, in deletion order."""
-        return [
-            ScratchObject(listing, str(row[listing.id]), f"{_KINDS[listing]}/{_name(listing, row)} ({row[listing.id]})")
+    def list_leftovers(self, *listings: ListOperation) -> dict[ScratchObject, str]:
+        """The live objects of this and earlier runs in some listings, or in all, in deletion order → in words."""
+        return {
+            (listing, str(row[listing.id])): f"{_KINDS[listing]}/{_name(listing, row)} ({row[listing.id]})"
             for listing in listings or self._listings
             for row in self.list_rows(listing)
             if self._is_of_probe(listing, row)
-        ]
+        }
 
     def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for thing in self.list_leftovers():
-            if thing.listing in listings and thing.id in self._made[thing.listing]:
-                self._delete(thing)
+        for listing, id in self.list_leftovers():
+            if listing in listings and id in self._made[listing]:
+                self._delete(listing, id)
 
     def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[str], list[str]]:
         """Delete all of them; return what existed, and what could not be deleted, with the reason.
@@ -343,16 +337,16 @@ class ScratchObjects:
         contents: whose assignments to delete; None: those of the whole catalog.
         """
         things = self.list_leftovers()
-        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
+        groups = {id for listing, id in things if listing == MANUAL_GROUPS}
         if groups and contents is None:
             contents = [str(row["courseId"]) for row in self._client.reader.rows(CATALOG).rows]
         for content, group in product(contents or (), groups):
             self.delete_assignments(content, group)
-        reasons = {thing: self._delete(thing).reason for thing in things}
-        left = self.list_leftovers() if things else []
-        self.left = {thing.listing for thing in left}
-        remaining = [f"{thing.label}: {reasons.get(thing) or 'it is still there'}" for thing in left]
-        return [thing.label for thing in things], remaining
+        reasons = {thing: self._delete(*thing).reason for thing in things}
+        left = self.list_leftovers() if things else {}
+        self.left = {listing for listing, _ in left}
+        remaining = [f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()]
+        return list(things.values()), remaining
 
     def _is_of_probe(self, listing: ListOperation, row: Row) -> bool:
         """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
@@ -360,9 +354,8 @@ class ScratchObjects:
         is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
         return is_named or str(row[listing.id]) in self._made[listing]
 
-    def _delete(self, thing: ScratchObject) -> WriteResult:
-        operation = thing.listing.name.replace(".list", ".delete")
-        return self._client.send(operation, path={thing.listing.id: thing.id})
+    def _delete(self, listing: ListOperation, id: str) -> WriteResult:
+        return self._client.send(listing.name.replace(".list", ".delete"), path={listing.id: id})
 
 
 def _name(listing: ListOperation, row: Row) -> str:

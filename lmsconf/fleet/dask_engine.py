@@ -144,16 +144,14 @@ class _DaskWorkers:
         self._client.close()
 
     def _job(self, task: FleetTask) -> DaskJob:
-        plan = None
-        if task.action is FleetAction.APPLY and task.out is not None:
-            plan = read_text(plan_path(task.out, task.workspace), regular=True)
+        is_apply = task.action is FleetAction.APPLY
         return DaskJob(
             run=self._name,
             root=str(self._folder),
             project=self._digests.of(task.workspace),
             task=replace(with_part_of_rate(task, self._most), out=None),
             time_limit=self._time_limit,
-            plan=plan,
+            plan=read_text(plan_path(str(task.out), task.workspace), regular=True) if is_apply else None,
         )
 
     def _kept(self, task: FleetTask, entry: FleetEntry, text: str | None) -> FleetEntry:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -257,22 +257,15 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
 WORKSPACE: Final = "workspace"
 """A label that every workspace has: its name."""
 EVERY: Final = "*"
-_KEY: Final = r"[A-Za-z][A-Za-z0-9_.-]*"
-_EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*)")
-_PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
+_REQUIREMENT: Final = re.compile(r"(!?)\s*([A-Za-z][A-Za-z0-9_.-]*)(?:\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*))?")
 
 
-class Requirement(Struct, frozen=True):
+class Requirement(NamedTuple):
     """One part of a selector. value: that the label has, or has not; None: that there is such a label, or none."""
 
     key: str
     value: str | None
     negated: bool
-
-    def fits(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet it. As with kubectl, a label that is missing meets `!=`."""
-        holds = self.key in labels if self.value is None else labels.get(self.key) == self.value
-        return holds is not self.negated
 
 
 class LabelSelector(Struct, frozen=True):
@@ -282,8 +275,12 @@ class LabelSelector(Struct, frozen=True):
     requirements: tuple[Requirement, ...]
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a workspace with these labels is selected."""
-        return all(requirement.fits({WORKSPACE: workspace, **labels}) for requirement in self.requirements)
+        """Whether a workspace with these labels is selected. As with kubectl, a label that is missing meets `!=`."""
+        known = {WORKSPACE: workspace, **labels}
+        return all(
+            (key in known if value is None else known.get(key) == value) is not negated
+            for key, value, negated in self.requirements
+        )
 
 
 def parse_selector(text: str, option: str) -> LabelSelector:
@@ -294,15 +291,12 @@ def parse_selector(text: str, option: str) -> LabelSelector:
 
 
 def _requirement(part: str, option: str) -> Requirement:
-    if equal := _EQUAL.fullmatch(part):
-        key, sign, value = equal.groups()
-        return Requirement(key, value, sign == "!=")
-    if present := _PRESENT.fullmatch(part):
-        return Requirement(present[2], None, bool(present[1]))
-    hint = "Write ring=canary, region!=us, ring or !ring, with commas between them."
-    if "(" in part:
-        hint += " Sets, as in `ring in (a, b)`, are not supported."
-    raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)
+    match = _REQUIREMENT.fullmatch(part)
+    if match is None or (match[1] and match[3]):
+        sets = " Sets, as in `ring in (a, b)`, are not supported." if "(" in part else ""
+        hint = f"Write ring=canary, region!=us, ring or !ring, with commas between them.{sets}"
+        raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)
+    return Requirement(match[2], match[4], bool(match[1]) or match[3] == "!=")
 
 
 def run_locally(

@@ -47,9 +47,8 @@ def main(arguments: list[str]) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGTERM, raise_terminated)
     gc.set_threshold(100_000)
-    is_bound, key = BOUND in arguments, os.environ.get("LMSCONF_PLAN_KEY")
+    is_bound, signing_key = BOUND in arguments, os.environb.get(b"LMSCONF_PLAN_KEY")
     try:
-        signing_key = None if key is None else os.fsencode(key)
         runner = TaskRunner(Path(arguments[0]), os.environ, signing_key, durable=not is_bound)
         for line in _bound(sys.stdin) if is_bound else sys.stdin:
             interrupts = Interrupts()

@@ -38,9 +38,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
-        _refuse(text)
-    return number
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _refuse(text: str) -> NoReturn:
