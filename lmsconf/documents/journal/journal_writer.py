@@ -61,12 +61,6 @@ SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""
 
 
-class JournalFailed(LmsconfError):
-    """An intent could not be written, so its call must not be sent."""
-
-    code = "journal/failed"
-
-
 class Journal(AbstractContextManager["Journal"]):
     """Records one run. A context manager; its methods are thread-safe."""
 
@@ -163,13 +157,14 @@ class Journal(AbstractContextManager["Journal"]):
     def record_intent(self, call: Call) -> None:
         """Record that a call is about to be sent, or sent again. It is synced to disk when this returns.
 
-        Raises JournalFailed if this or an earlier entry could not be written: then the call must not be sent.
+        Raises LmsconfError if this or an earlier entry could not be written: then the call must not be sent.
         """
         self._try({"event": "intent", **_named(call)}, lasting=True)
         if self._failure is not None:
-            raise JournalFailed(
+            raise LmsconfError(
                 f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
                 hint="Free some space and apply again: what was done is detected, and only the rest is done.",
+                code="journal/failed",
             ) from self._failure
 
     def record_outcome(self, outcome: CallOutcome) -> None:
@@ -208,7 +203,7 @@ class Journal(AbstractContextManager["Journal"]):
         if self._failure is not None:
             self._warnings.append(
                 Problem(
-                    code=JournalFailed.code,
+                    code="journal/failed",
                     message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
                     hint="This report is complete; keep it as the record of the run.",
                     severity=Severity.WARNING,
