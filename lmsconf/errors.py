@@ -149,12 +149,14 @@ class LmsconfError(Exception):
         *,
         hint: str | None = None,
         code: str | None = None,
+        exit: ExitCode | None = None,
         problems: Sequence[Problem] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code or self.code
+        self.exit = self.exit if exit is None else exit
         self._problems = None if problems is None else tuple(problems)
 
     @property
@@ -168,8 +170,7 @@ class ProblemsFound(LmsconfError):
     """Problems collected over all files, raised together."""
 
     def __init__(self, problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
-        super().__init__(_count(len(problems)), problems=problems)
-        self.exit = exit
+        super().__init__(_count(len(problems)), exit=exit, problems=problems)
         if problems:
             # Only str() includes the first problem: reports print `message` next to the full list.
             more = f"; and {_count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""

@@ -217,9 +217,11 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     paths = {name: copy_path(run, name) for name in FILES if json_at(originals, name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name, content in held.items():
-        if whole and sha256_of_bytes(content) != originals[name]:
-            message = f"{paths[name]} is not the original that {EVIDENCE} names by its digest"
-            folder.found("evidence/forged", message)
+        folder.expect(
+            not whole or sha256_of_bytes(content) == originals[name],
+            "evidence/forged",
+            f"{paths[name]} is not the original that {EVIDENCE} names by its digest",
+        )
     for name in ("plan", "report"):
         folder.expect(
             name not in paths or originals[name] == json_at(entry, f"recorded_{name}"),
@@ -245,8 +247,11 @@ def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: 
             "evidence/forged",
             f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files",
         )
-    is_same_plan = digests <= {str(entry.get("digest"))}
-    folder.expect(is_same_plan, "evidence/forged", f"plan, report and journal of {run} are not of the same plan")
+    folder.expect(
+        digests <= {str(entry.get("digest"))},
+        "evidence/forged",
+        f"plan, report and journal of {run} are not of the same plan",
+    )
 
 
 def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey | None) -> None:
@@ -267,5 +272,6 @@ def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey
         return
     folder.expect(is_valid, code, f"{ENVELOPE} does not have the signature of the signer that the statement names")
     if key is not None:
-        is_signer = key.keyid == signer.keyid
-        folder.expect(is_signer, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}")
+        folder.expect(
+            key.keyid == signer.keyid, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}"
+        )

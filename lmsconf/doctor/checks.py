@@ -89,8 +89,9 @@ def run_read_only_checks(
             *_names(reader),
         ]
     except ApiError as error:
-        check = "connection" if people is None else "listings"
-        findings.insert(0, CheckResult(check, "error", error.message, error.hint))
+        findings.insert(
+            0, CheckResult("connection" if people is None else "listings", "error", error.message, error.hint)
+        )
         failure = error.exit
     kinds, manifests = _manifests(settings)
     installed = (
@@ -138,10 +139,14 @@ def _names(reader: Api) -> Iterable[CheckResult]:
             "listings", "warning", "; ".join(incomplete), "Nothing is created or deleted from such a list."
         )
     more = [f"and {len(twice) - 10:,} more"] if len(twice) > 10 else []
-    hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
     yield _first_result(
         "names",
-        (twice, "warning", "; ".join(twice[:10] + more), hint),
+        (
+            twice,
+            "warning",
+            "; ".join(twice[:10] + more),
+            "Rename or delete one of each in the product, or pin the right one with `id:`.",
+        ),
         (True, "ok", "no duplicate names within a kind", None),
     )
 

@@ -119,8 +119,9 @@ class PersonBackup(Struct, frozen=True):
 
     def send_date(self, client: TrialClient, date: int | None, trying: Trying) -> WriteResult:
         """Send an archive date."""
-        operation = "users.set-custom-archived-date"
-        return client.send(operation, path={"userId": self.id}, fields={"date": date}, trying=trying)
+        return client.send(
+            "users.set-custom-archived-date", path={"userId": self.id}, fields={"date": date}, trying=trying
+        )
 
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
@@ -168,8 +169,11 @@ class PersonBackup(Struct, frozen=True):
         """Give back the applications that are missing, and take those that came along with a right."""
         held = self.retake(client).applications
         for application in sorted(held ^ self.applications):
-            path = {"userId": self.id, "action": "REMOVE" if application in held else "ADD"}
-            client.send("user-access.set", path=path, fields={"applicationId": application})
+            client.send(
+                "user-access.set",
+                path={"userId": self.id, "action": "REMOVE" if application in held else "ADD"},
+                fields={"applicationId": application},
+            )
 
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""

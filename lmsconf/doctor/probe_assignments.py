@@ -205,8 +205,11 @@ class AssignmentLessons:
         return rows[0] if rows else None
 
     def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:
-        target = {"contentId": self._content, "targetId": self._group}
-        return self._client.send("content-targets.create", fields={**target, **fields}, trying=trying)
+        return self._client.send(
+            "content-targets.create",
+            fields={"contentId": self._content, "targetId": self._group, **fields},
+            trying=trying,
+        )
 
     def _rows(self) -> list[TargetRow]:
         return self._scratch.list_assignments(self._content, self._group)

@@ -150,9 +150,11 @@ class ProbeRun:
         account = self._remember(self._created[-1]) if self._created else None
         subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
-            reason = "the service does not show single people, so nothing could be restored"
             self._client.record_undetermined(
-                PERSON_KEYS, reason if self._named else "no person was named; pass --user EMAIL"
+                PERSON_KEYS,
+                "the service does not show single people, so nothing could be restored"
+                if self._named
+                else "no person was named; pass --user EMAIL",
             )
             return
         self._tell("Learning how people are changed.")

@@ -313,8 +313,10 @@ class ScratchObjects:
             if not rows:
                 return
             for row in rows:
-                target = {"contentId": content, "targetId": group, "targetType": row.type}
-                self._client.send("content-targets.delete", fields=target)
+                self._client.send(
+                    "content-targets.delete",
+                    fields={"contentId": content, "targetId": group, "targetType": row.type},
+                )
 
     def list_leftovers(self, *listings: ListOperation) -> dict[ScratchObject, str]:
         """The live objects of this and earlier runs in some listings, or in all, in deletion order → in words."""

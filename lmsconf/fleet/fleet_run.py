@@ -10,11 +10,10 @@ import re
 import secrets
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -44,13 +43,12 @@ from lmsconf.support.url_rules import ALLOWED_HOSTS
 INDEX: Final = "index.json"
 _EDITED: Final = "It was edited. Create it again with lmsconf fleet."
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
-"""Run tasks and yield the result of each, in any order.
-
-A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields what is known of tasks that end
-nevertheless, and raises it again.
-"""
 Listener = Callable[[FleetEntry], None]
+Engine = Callable[[Sequence[FleetTask], Listener], None]
+"""Run tasks and pass on the result of each, in any order.
+
+After a KeyboardInterrupt it passes on what is known of tasks that end nevertheless, and raises it again.
+"""
 _GRACE: Final = 30.0
 """Seconds in which interrupted tasks may finish the calls that they have sent, and write their reports."""
 
@@ -61,8 +59,9 @@ def run_in_threads(
     kill: Callable[[], object],
     number: int,
     tasks: Sequence[FleetTask],
-) -> Generator[FleetEntry]:
-    """Run tasks, so many at a time; yield results as they come, after an interruption too, which is raised again.
+    listener: Listener,
+) -> None:
+    """Run tasks, so many at a time; pass on results as they come, after an interruption too, which is raised again.
 
     run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
     and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
@@ -80,13 +79,13 @@ def run_in_threads(
         results |= {threads.submit(run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
-            yield result.result()
+            listener(result.result())
     except KeyboardInterrupt as cut:
         begun = interrupted(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
         with suppress(TimeoutError):
             for result in as_completed(begun, timeout=_GRACE):
                 if result.exception() is None and not result.result().is_lost:
-                    yield result.result()
+                    listener(result.result())
         raise
     except BaseException:
         wait(interrupted(signal.SIGTERM), timeout=_GRACE)
@@ -180,15 +179,14 @@ def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, Fle
 
     After an interruption, that is the result of those that have none.
     """
-    results = engine(tasks)
+
+    def listener(entry: FleetEntry) -> None:
+        entries[entry.workspace] = entry
+        tell(entry)
+
     try:
-        for entry in results:
-            entries[entry.workspace] = entry
-            tell(entry)
+        engine(tasks, listener)
     except KeyboardInterrupt as cut:
-        with suppress(KeyboardInterrupt):  # the engine, which may not know of it yet, raises it at its end
-            for entry in chain([results.throw(cut)], results):
-                entries[entry.workspace] = entry
         problem = Problem(
             code="interrupted",
             message="the run was interrupted before this workspace had a result",
@@ -300,9 +298,14 @@ def _requirement(part: str, option: str) -> Requirement:
 
 
 def run_locally(
-    root: Path, environ: Mapping[str, str], processes: int, time_limit: float | None, tasks: Sequence[FleetTask]
-) -> Generator[FleetEntry]:
-    """Run tasks in so many worker processes; yield the result of each, as they end: an Engine.
+    root: Path,
+    environ: Mapping[str, str],
+    processes: int,
+    time_limit: float | None,
+    tasks: Sequence[FleetTask],
+    listener: Listener,
+) -> None:
+    """Run tasks in so many worker processes; pass on the result of each, as they end: an Engine.
 
     time_limit: seconds for one task; None: no limit. Raises LmsconfError if a worker process cannot be started.
     """
@@ -311,13 +314,12 @@ def run_locally(
     def run(task: FleetTask) -> FleetEntry:
         """Let a worker run a task, another one where it has died."""
         with task_process(name, root, environ) as process:
-            return process.run(task, time_limit)
+            return process.run(with_part_of_rate(task, number), time_limit)
 
     try:
         with ExitStack() as started:
             for _ in tasks[:number]:
                 started.enter_context(task_process(name, root, environ))
-        shared = [with_part_of_rate(task, number) for task in tasks]
-        yield from run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, shared)
+        run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, tasks, listener)
     finally:
         end_idle(name)

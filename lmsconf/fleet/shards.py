@@ -122,8 +122,10 @@ def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[Flee
     for folder, index in indexes:
         for entry in index.entries:
             if entry.workspace in entries:
-                both = f"{entries[entry.workspace][1]} and {folder}"
-                raise LmsconfError(f"the workspace {entry.workspace} is in two folders: {both}", hint=_ONE_RUN)
+                raise LmsconfError(
+                    f"the workspace {entry.workspace} is in two folders: {entries[entry.workspace][1]} and {folder}",
+                    hint=_ONE_RUN,
+                )
             entries[entry.workspace] = entry, folder
     return entries
 

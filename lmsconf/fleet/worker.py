@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 from typing import IO, Final, cast
 
 import msgspec
@@ -63,22 +63,19 @@ def main(arguments: list[str]) -> int:
 
 def _bound(tasks: Iterable[str]) -> Iterator[str]:
     """Yield the lines of stdin; kill this process group where stdin ends before the work on a line does."""
-    lines: SimpleQueue[str | None] = SimpleQueue()
-    begun = ended = 0  # counted: the next line may be read before the work on this one is noted as ended
+    lines: Queue[str | None] = Queue()
 
     def read() -> None:
-        nonlocal begun
         for line in tasks:
-            begun += 1
             lines.put(line)
-        if begun > ended:
+        if lines.unfinished_tasks:
             os.killpg(0, signal.SIGKILL)
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
     while (line := lines.get()) is not None:
         yield line
-        ended += 1
+        lines.task_done()
 
 
 _LOOK: Final = 0.5
