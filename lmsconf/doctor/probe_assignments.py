@@ -35,11 +35,6 @@ KEYS: Final = (
     *(DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID),
 )
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
-_CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
-    "null": {"startTime": None},
-    "empty": {"startTime": ""},
-    "omit": {},
-}
 
 
 class AssignmentLessons:
@@ -187,7 +182,8 @@ class AssignmentLessons:
             return False
         if self._client.spec.behaviour(ON_EXISTING) == "recreate":
             self._scratch.delete_assignments(self._content, self._group)
-        sent = self._post({"mandatory": False, **_CLEARING[value]})
+        cleared = {} if value == "omit" else {"startTime": "" if value == "empty" else None}
+        sent = self._post({"mandatory": False, **cleared})
         rows = self._rows()
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 

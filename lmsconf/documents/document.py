@@ -15,7 +15,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, StalePlan, UsageError
+from lmsconf.errors import LmsconfError, StalePlan, UsageError, refuse_if
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
@@ -216,10 +216,12 @@ def verify_signature(document: Mapping[str, Json], key: bytes, what: str, hint: 
     from hmac import compare_digest
 
     given = document.get("hmac")
-    if not isinstance(given, str):
-        raise StalePlan(f"the {what} is not signed, and there is a key to check it with", hint=hint)
-    if not compare_digest(given.encode("utf-8", "surrogatepass"), signature(document, key).encode("ascii")):
-        raise StalePlan(f"the {what} was signed with another key, or changed after it was signed", hint=hint)
+    is_same = compare_digest(str(given).encode("utf-8", "surrogatepass"), signature(document, key).encode("ascii"))
+    refuse_if(
+        (not isinstance(given, str), f"the {what} is not signed, and there is a key to check it with", hint),
+        (not is_same, f"the {what} was signed with another key, or changed after it was signed", hint),
+        error=StalePlan,
+    )
 
 
 def file_changed_error() -> StalePlan:

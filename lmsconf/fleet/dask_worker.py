@@ -5,11 +5,9 @@ It takes and returns JSON and raises nothing: Dask writes exceptions, and what l
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +22,11 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
 from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, sha256, sha256_of_bytes
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.render.resource_wording import name_list
-from lmsconf.support.files import read_text, write_atomically
+from lmsconf.support.files import os_errors_as, read_text, write_atomically
 
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
 """The statuses of a Dask worker whose tasks another one gets."""
@@ -203,8 +201,6 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _content_digest(path: Path) -> str | None:
-    """Return the digest of a file's content; None for what is not a readable file."""
-    with suppress(OSError):
-        if path.is_file():
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-    return None
+    """Return the digest of a file's content; None for what is not a file. Raises LmsconfError."""
+    with os_errors_as(f"{path} cannot be read", "Check its permissions."):
+        return sha256_of_bytes(path.read_bytes()) if path.is_file() else None

@@ -191,15 +191,18 @@ class Journal(AbstractContextManager["Journal"]):
         kept = self._keep(report)
         # Without verification, the last reading was that of a single write whose response was lost.
         seen = None if report.verified.scope is VerifyMode.NONE else self._after
-        ending: dict[str, Json] = {
-            "exit": report.exit,
-            "verified": report.verified.scope.value,
-            "converged": report.converged,
-            "seen": report.everything_seen,
-            "report_sha256": kept,
-            "after": None if seen is None else object_json(seen),
-        }
-        self._try({"event": "end", **ending}, lasting=True)
+        self._try(
+            {
+                "event": "end",
+                "exit": report.exit,
+                "verified": report.verified.scope.value,
+                "converged": report.converged,
+                "seen": report.everything_seen,
+                "report_sha256": kept,
+                "after": None if seen is None else object_json(seen),
+            },
+            lasting=True,
+        )
         if self._failure is not None:
             self._warnings.append(
                 Problem(
