@@ -34,8 +34,6 @@ from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, members, sha256_of_bytes
 from lmsconf.support.files import os_error_message
 
-_LARGEST: Final = 1 << 30
-"""Bytes of a file that is read; a larger one is a finding."""
 _MOST: Final = 100_000
 """Files of a folder that are looked at."""
 
@@ -70,7 +68,7 @@ class _Folder:
             try:
                 if path.is_symlink() or not path.is_file():
                     self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
-                elif path.stat().st_size > _LARGEST:
+                elif path.stat().st_size > 1 << 30:
                     self.found("evidence/changed", f"{name} is larger than lmsconf writes")
                 else:
                     self.contents[name] = path.read_bytes()

@@ -122,7 +122,6 @@ CLEARING: Final = {type: clear_answer_key(type) for type in _TYPES}
 ANSWER_KEYS: Final = (WRAPPER, *VALUES.values(), OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, METADATA_MODE, *ANSWER_KEYS)
 _NOTE: Final = "probe"
-_OMIT: Final = "omit"
 
 
 class PersonLessons:
@@ -266,7 +265,7 @@ class PersonLessons:
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
         keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
         for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
-            if trying[CLEARING[field.type]] != _OMIT and self._send(field, None, trying).accepted:
+            if trying[CLEARING[field.type]] != "omit" and self._send(field, None, trying).accepted:
                 self._client.along |= trying
                 self._keep()
                 self._client.along.pop(CLEARING[field.type])
@@ -291,7 +290,7 @@ class PersonLessons:
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
         def works(form: Value) -> bool:
-            is_vain = keeps and form == _OMIT
+            is_vain = keeps and form == "omit"
             return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         required(self._answers(field), "the scratch field did not take another answer")

@@ -37,8 +37,6 @@ Trying: TypeAlias = "Mapping[str, Value]"
 """Dialect keys with the values that a call tries."""
 Row = dict[str, Json]
 """A row of a listing, or a person."""
-ScratchObject = tuple[ListOperation, str]
-"""The listing and the id of an object that a probe has created."""
 SEEN: Final = "confirmed by reading back"
 
 
@@ -318,8 +316,11 @@ class ScratchObjects:
                     fields={"contentId": content, "targetId": group, "targetType": row.type},
                 )
 
-    def list_leftovers(self, *listings: ListOperation) -> dict[ScratchObject, str]:
-        """The live objects of this and earlier runs in some listings, or in all, in deletion order → in words."""
+    def list_leftovers(self, *listings: ListOperation) -> dict[tuple[ListOperation, str], str]:
+        """The live objects of this and earlier runs in some listings, or in all, in deletion order.
+
+        Returns listing and id of each → what it is called in a report.
+        """
         return {
             (listing, str(row[listing.id])): f"{_KINDS[listing]}/{_name(listing, row)} ({row[listing.id]})"
             for listing in listings or self._listings

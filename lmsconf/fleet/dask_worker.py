@@ -139,10 +139,6 @@ def _refused(code: str, message: str, hint: str | None = None) -> DaskResult:
     return DaskResult(problem=Problem(code=code, message=message, hint=hint))
 
 
-_ENDINGS: Final = (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods")
-"""Of manifests, and of tables that they name."""
-
-
 class ProjectDigests:
     """The digests of one project; each of its files and folders is read once."""
 
@@ -196,7 +192,8 @@ def _digest(root: Path, name: str) -> str:
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
     for path in folder.rglob("*"):
-        if path.suffix in _ENDINGS and not any(name.startswith(".") for name in path.relative_to(folder).parts):
+        is_hidden = any(name.startswith(".") for name in path.relative_to(folder).parts)
+        if path.suffix in (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods") and not is_hidden:
             yield path
 
 

@@ -203,20 +203,19 @@ class TaskRunner:
             interrupts=self._interrupts,
             rate_limiters=self._rate_limiters,
         )
-        with options.interrupts.installed():
-            if task.attempt == 1:
-                report, _ = apply_safely(project.settings, saved_plan(plan), options, ApplyEvents())
-                done = report.count(CallStatus.DONE)
-            else:
-                report, done = apply_again(project.settings, plan, options, has_journals=task.has_journals)
-            return replace(
-                entry,
-                exit=ExitCode(report.exit),
-                digest=report.plan_digest,
-                summary={"calls": len(plan.calls), "done": done},
-                problems=_errors(report.problems),
-                file=self._saved(task, "report", lambda: reports.apply_json(report)),
-            )
+        if task.attempt == 1:
+            report, _ = apply_safely(project.settings, saved_plan(plan), options, ApplyEvents())
+            done = report.count(CallStatus.DONE)
+        else:
+            report, done = apply_again(project.settings, plan, options, has_journals=task.has_journals)
+        return replace(
+            entry,
+            exit=ExitCode(report.exit),
+            digest=report.plan_digest,
+            summary={"calls": len(plan.calls), "done": done},
+            problems=_errors(report.problems),
+            file=self._saved(task, "report", lambda: reports.apply_json(report)),
+        )
 
 
 _ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Project, FleetEntry], FleetEntry]]] = {
