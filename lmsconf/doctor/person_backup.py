@@ -229,19 +229,16 @@ class _KeptDocument(Struct, kw_only=True):
     people: tuple[PersonBackup, ...]
 
 
-class KeptPeople(Struct, frozen=True):
-    """A file that is there while a probe runs on a workspace, and after one that was killed. None: nothing is kept.
+class KeptPeople:
+    """A file that is there while a probe runs on a workspace, and after one that was killed.
 
     It is not in the project, where a branch could add one that gives somebody a right.
     """
 
-    file: Path | None
-
-    @classmethod
-    def of_workspace(cls, folder: Path | None, root: Path, url: str) -> KeptPeople:
-        """Return the file for a workspace. folder: the user's state folder. root: the project's, for embedded ones."""
+    def __init__(self, folder: Path | None, root: Path, url: str) -> None:
+        """folder: the user's state folder; None: nothing is kept. root: the project's, for an embedded workspace."""
         place = url if "://" in url else f"{root.resolve()} {url}"
-        return cls(None if folder is None else folder / f"probe-{sha256(place)[:16]}.json")
+        self.file = None if folder is None else folder / f"probe-{sha256(place)[:16]}.json"
 
     def load(self) -> tuple[list[PersonBackup], dict[str, Value]]:
         """Return the people of a probe that was killed, and the dialect as far as it knew it. Raises LmsconfError."""

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -106,7 +106,7 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
     names = sorted(name for name in every if selector.fits(name, project.labels(name)))
     if not names:
         known = {f"{key}={value}" for name in every for key, value in {WORKSPACE: name, **project.labels(name)}.items()}
-        asked = [f"{one.key}={one.value}" for one in selector.requirements if one.value and not one.negated]
+        asked = [f"{key}={value}" for key, value, negated in selector.requirements if value and not negated]
         near = next(filter(None, (did_you_mean(one, sorted(known)) for one in asked if one not in known)), None)
         raise UsageError(
             f"--select {selector.text}: no workspace has these labels",
@@ -258,19 +258,14 @@ EVERY: Final = "*"
 _REQUIREMENT: Final = re.compile(r"(!?)\s*([A-Za-z][A-Za-z0-9_.-]*)(?:\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*))?")
 
 
-class Requirement(NamedTuple):
-    """One part of a selector. value: that the label has, or has not; None: that there is such a label, or none."""
-
-    key: str
-    value: str | None
-    negated: bool
-
-
 class LabelSelector(Struct, frozen=True):
-    """What workspaces must meet to be selected: all of its requirements."""
+    """What workspaces must meet to be selected: all of its requirements.
+
+    Each is the key of a label, the value that it has, None where any will do, and whether it is negated.
+    """
 
     text: str
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[tuple[str, str | None, bool], ...]
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
         """Whether a workspace with these labels is selected. As with kubectl, a label that is missing meets `!=`."""
@@ -288,13 +283,13 @@ def parse_selector(text: str, option: str) -> LabelSelector:
     return LabelSelector(text, tuple(_requirement(part.strip(), option) for part in text.split(",")))
 
 
-def _requirement(part: str, option: str) -> Requirement:
+def _requirement(part: str, option: str) -> tuple[str, str | None, bool]:
     match = _REQUIREMENT.fullmatch(part)
     if match is None or (match[1] and match[3]):
         sets = " Sets, as in `ring in (a, b)`, are not supported." if "(" in part else ""
         hint = f"Write ring=canary, region!=us, ring or !ring, with commas between them.{sets}"
         raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)
-    return Requirement(match[2], match[4], bool(match[1]) or match[3] == "!=")
+    return match[2], match[4], bool(match[1]) or match[3] == "!="
 
 
 def run_locally(

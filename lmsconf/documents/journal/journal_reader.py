@@ -307,21 +307,13 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     return ChainLink(number=number, previous=last.stem, previous_sha256=_file_digest(last), oldest=oldest), pruned
 
 
-class ChainHead(Struct, frozen=True, kw_only=True):
-    """The last run of a workspace that is kept here, and the digest of its journal, which the next run names."""
+def chain_heads(root: Path) -> list[tuple[str, str, str]]:
+    """Return each workspace, its last run that is kept here, and the digest of its journal, which the next run names.
 
-    workspace: str
-    run: str
-    sha256: str
-
-
-def chain_heads(root: Path) -> list[ChainHead]:
-    """Return the head of each workspace's chain, by workspace. Raises LmsconfError if a journal cannot be read."""
+    Raises LmsconfError if a journal cannot be read.
+    """
     last = {(header.workspace, header.url): path for path, header in _in_order(root)}
-    return [
-        ChainHead(workspace=workspace, run=path.stem, sha256=_file_digest(path))
-        for (workspace, _), path in sorted(last.items())
-    ]
+    return [(workspace, path.stem, _file_digest(path)) for (workspace, _), path in sorted(last.items())]
 
 
 def _in_order(root: Path, url: str | None = None) -> list[tuple[Path, JournalHeader]]:
