@@ -81,6 +81,7 @@ RUNS: Final = "runs"
 SUFFIX: Final = ".jsonl"
 """Of a journal, behind the name of its run."""
 _LINK: Final = "it is a symbolic link"
+_TO_READ: Final = "Check its permissions, or delete it."
 
 
 def ensure_folder(root: Path, *subfolders: str) -> Path:
@@ -102,16 +103,16 @@ def runs_folder(url: str) -> str:
 
 
 def journals(root: Path, url: str | None = None) -> Iterator[Path]:
-    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises OSError."""
+    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises LmsconfError."""
     folder = root / FOLDER / RUNS
-    if not (_is_folder(root / FOLDER) and _is_folder(folder)):
-        return
-    for place in [folder / runs_folder(url)] if url is not None else folder.iterdir():
-        if _is_folder(place):
-            yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
+    with os_errors_as(f"{folder} cannot be read", _TO_READ):
+        if _is_folder(root / FOLDER) and _is_folder(folder):
+            places = [folder / runs_folder(url)] if url is not None else folder.iterdir()
+            for place in filter(_is_folder, places):
+                yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 
-def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
+def read_journal(path: Path, *, first_line: bool = False, hint: str = _TO_READ) -> bytes:
     """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint.
 
     Also for a symbolic link, a pipe or a device, which may never end: a branch can add any of the first to `.lmsconf`,
@@ -138,9 +139,9 @@ def writing(path: Path) -> AbstractContextManager[None]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder. Raises OSError for a symbolic link, which leads to the journals of another project."""
+    """Whether there is a folder. Raises LmsconfError for a link, which leads to the journals of another project."""
     if path.is_symlink():
-        raise NotADirectoryError(None, _LINK, str(path))
+        raise LmsconfError(f"{path} cannot be read: {_LINK}", hint=_TO_READ)
     return path.is_dir()
 
 

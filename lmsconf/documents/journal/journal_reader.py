@@ -31,9 +31,7 @@ from msgspec.structs import replace
 from lmsconf.documents import plan_file, snapshot_file
 from lmsconf.documents.document import from_json
 from lmsconf.documents.journal.journal_folder import (
-    FOLDER,
     FORMAT,
-    RUNS,
     decode_line,
     decode_lines,
     journals,
@@ -52,7 +50,7 @@ from lmsconf.model.outcomes import (
 )
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.files import os_error_message, read_text
+from lmsconf.support.files import read_text
 
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
@@ -137,13 +135,7 @@ def parse_journal(name: str, content: bytes) -> RecordedRun:
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:
     """Return the journals of a project, newest first."""
-    try:
-        paths = list(journals(root, url))
-    except OSError as error:
-        path = error.filename or root / FOLDER / RUNS
-        raise LmsconfError(
-            f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
-        ) from error
+    paths = list(journals(root, url))
     seconds = Counter(map(_second, paths))
     # Runs of one second are in the order of their first lines; runs of one plan have a number, 10 after 9.
     began = {path: _began_at(path) for path in paths if seconds[_second(path)] > 1}
