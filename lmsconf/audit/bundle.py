@@ -83,8 +83,9 @@ def write_evidence(
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        signer = None if key is None else PublicKey.of(key.public_key())
-        statement = statement_text(evidence, digests, signer).encode("utf-8")
+        statement = statement_text(evidence, digests, None if key is None else PublicKey.of(key.public_key())).encode(
+            "utf-8"
+        )
         _write(place, STATEMENT, statement)
         if key is not None:
             _write(place, ENVELOPE, signed_envelope(statement, key).encode("utf-8"))

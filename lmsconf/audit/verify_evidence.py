@@ -149,8 +149,10 @@ def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, s
     """Return the digests of the files of the statement, by path, and the key of its signer."""
     digests: dict[str, str] = {}
     try:
-        named = value_at(statement, list[dict[str, Json]], "subject")
-        digests = {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in named}
+        digests = {
+            value_at(one, str, "name"): value_at(one, str, "digest", "sha256")
+            for one in value_at(statement, list[dict[str, Json]], "subject")
+        }
         is_signed = json_at(statement, "predicate", "signer") is not None
         pem = value_at(statement, str, "predicate", "signer", "public_key") if is_signed else None
     except ValueError as error:

@@ -236,7 +236,7 @@ class KeptPeople:
     """
 
     def __init__(self, folder: Path | None, root: Path, url: str) -> None:
-        """folder: the user's state folder; None: nothing is kept. root: the project's, for an embedded workspace."""
+        """folder: the user's state folder; None: nothing is kept. root: the project's, for embedded ones."""
         place = url if "://" in url else f"{root.resolve()} {url}"
         self.file = None if folder is None else folder / f"probe-{sha256(place)[:16]}.json"
 

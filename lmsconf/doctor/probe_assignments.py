@@ -104,10 +104,13 @@ class AssignmentLessons:
         auto = {"iso", time_format_of(self._shown)} <= set(self._taken)
         self._client.try_candidates(TIME_FORMAT, lambda form: auto if form == "auto" else form in self._taken)
         if not self._client.is_determined(TIME_ZONE):
-            is_unclear = self._taken == ["iso-local"] and is_local_time(self._shown)
             self._client.conclude(
                 TIME_ZONE,
-                (is_unclear, None, "times are accepted and shown without an offset alone"),
+                (
+                    self._taken == ["iso-local"] and is_local_time(self._shown),
+                    None,
+                    "times are accepted and shown without an offset alone",
+                ),
                 (True, "UTC", "a time was shown as the instant that was sent"),
             )
         precise = self._start + timedelta(seconds=37)

@@ -104,8 +104,11 @@ class ProbeRun:
         """Run first, because every listing is read in pages. Needs no scratch object. Return the people."""
         requested = max(MOST, self._client.spec.integer_behaviour(PAGE_SIZE))
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
-        reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
-        self._client.conclude(PAGE_SIZE, (True, most, reason))
+        self._client.conclude(
+            PAGE_SIZE,
+            (most is None, None, "no listing is longer than a page"),
+            (True, most, f"of {requested} that were asked for"),
+        )
         people = self._client.reader.rows(USERS)
         counted = f"{people.total} people are counted, and {len(people.rows)} are listed"
         self._client.conclude(
@@ -196,7 +199,7 @@ class ProbeRun:
         return None
 
     def _create_group(self) -> None:
-        """Create the scratch group, which most lessons need. Raises Undetermined also where an earlier one stays."""
+        """Create the scratch group, which most lessons need. Raises Undetermined, also if an earlier one stays."""
         required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
         self._group = str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
 
@@ -261,13 +264,14 @@ class ProbeRun:
 def _id_of_one(
     noun: str, asked: str, listing: ListOperation, rows: Sequence[Row], key: str, normal: Callable[[str], str]
 ) -> str:
-    """The id of the one row with that name, or that id. key: of its name. normal: the form in which names are equal."""
+    """The id of the one row with that name, or that id. key: of its name. normal: the form of names to compare."""
     wanted, names = normal(asked), {str(row[listing.id]): str(row.get(key) or "") for row in rows}
     ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
     if len(ids) != 1:
         known = f"{asked} is not one {noun}: {', '.join(sorted(ids))}" if ids else f"there is no {noun} {asked}"
         near = None if ids else did_you_mean(asked, names.values())
-        raise LmsconfError(known, hint=near or f"Name another {noun}, or a content by its id.", code="probe/no-subject")
+        hint = near or f"Name another {noun}, or a content by its id."
+        raise LmsconfError(known, hint=hint, code="probe/no-subject")
     return ids[0]
 
 

@@ -56,7 +56,7 @@ def required(value: Found | None, reason: str) -> Found:
 class WriteResult(Struct, frozen=True):
     """The result of one write. Only reading back shows whether it had an effect.
 
-    refused: whether it was certainly not carried out. is_forbidden: with a 403. reason: why it was not accepted.
+    refused: whether it was certainly not carried out. is_forbidden: with a 403. reason: why not accepted.
     """
 
     accepted: bool
@@ -117,7 +117,8 @@ class TrialClient:
         except InvalidResponse:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return WriteResult(True)
-        except (ProblemsFound, Rejected, WriteOutcomeUnknown) as error:  # the first: two names of a body are the same
+        # ProblemsFound: two names of the body are the same.
+        except (ProblemsFound, Rejected, WriteOutcomeUnknown) as error:
             self.last = error.problems[0].message
             return WriteResult(
                 False,

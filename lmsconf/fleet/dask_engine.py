@@ -76,7 +76,7 @@ def run_on_dask(
     *,
     unencrypted: bool,
 ) -> None:
-    """Run tasks on the workers of a scheduler; write the file of each result, as they end, and pass it on: an Engine.
+    """Run tasks on the workers of a scheduler; write the file of each result, and pass it on: an Engine.
 
     folder: the project's folder on the workers. most: how many tasks run at a time; None: as many as the workers have
     threads. time_limit: seconds for one task; None: no limit. unencrypted: as for `find_scheduler`.

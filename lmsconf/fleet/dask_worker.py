@@ -35,8 +35,8 @@ _ENDING: Final = ("closing", "closed", "failed", "stopping")
 class DaskJob(Struct, frozen=True, kw_only=True):
     """What travels for one task.
 
-    run: the name of the run. root: the project's folder on the worker. project: digests of the files and folders of the
-    coordinator's, by name. time_limit: seconds for the task. plan: the plan file to apply.
+    run: the name of the run. root: the project's folder on the worker. project: the digests of files and folders
+    of the coordinator's, by name. time_limit: seconds for the task. plan: the plan file to apply.
     """
 
     run: str
@@ -148,7 +148,7 @@ class ProjectDigests:
         self._digest_of_read = cache(partial(_digest_of_read, root))
 
     def of(self, workspace: str) -> dict[str, str]:
-        """Return the digests of what decides about a workspace: project file, table of workspaces, manifests."""
+        """Return the digests of what decides about a workspace: project file, table and folders, by name."""
         values = self._project.pattern_values(workspace)
         folders = [expand_pattern(name, values) for name in self._project.folders(workspace)] or [MANIFESTS]
         table = self._project.places.at("workspaces", workspace, "url").file

@@ -61,7 +61,7 @@ def run_in_threads(
     tasks: Sequence[FleetTask],
     listener: Listener,
 ) -> None:
-    """Run tasks, so many at a time; pass on results as they come, after an interruption too, which is raised again.
+    """Run tasks, so many at a time; pass on results, after an interruption too, which is raised again.
 
     run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
     and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
@@ -165,11 +165,11 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
     for variable, by_host in hosts.items():
         if len(by_host) > 1 and not by_host.keys() <= listed:
             first, second, *_ = by_host
-            some = ",".join(sorted(by_host)[:3])
             yield Problem(
                 code="fleet/shared-token",
                 message=f"{variable} would send one token to {len(by_host):,} hosts, such as {first} and {second}",
-                hint=f"Name a variable for each host, or list the hosts: {ALLOWED_HOSTS}={some}",
+                hint="Name a variable for each host, or list the hosts: "
+                f"{ALLOWED_HOSTS}={','.join(sorted(by_host)[:3])}",
                 source=project.places.at("workspaces", by_host[second], "token"),
             )
 
@@ -255,7 +255,10 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
 WORKSPACE: Final = "workspace"
 """A label that every workspace has: its name."""
 EVERY: Final = "*"
-_REQUIREMENT: Final = re.compile(r"(!?)\s*([A-Za-z][A-Za-z0-9_.-]*)(?:\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*))?")
+_REQUIREMENT: Final = re.compile(
+    r"(!?)\s*([A-Za-z][A-Za-z0-9_.-]*)"  # a label
+    r"(?:\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*))?"  # and its value
+)
 
 
 class LabelSelector(Struct, frozen=True):
@@ -268,7 +271,7 @@ class LabelSelector(Struct, frozen=True):
     requirements: tuple[tuple[str, str | None, bool], ...]
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a workspace with these labels is selected. As with kubectl, a label that is missing meets `!=`."""
+        """Whether a workspace with these labels is selected. As with kubectl, a missing label meets `!=`."""
         known = {WORKSPACE: workspace, **labels}
         return all(
             (key in known if value is None else known.get(key) == value) is not negated

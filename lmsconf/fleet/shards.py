@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.documents.document import change_json
+from lmsconf.documents.document import change_json, without_keys
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
@@ -110,8 +110,11 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    created_at = min(index.created_at for index in indexes.values())
-    index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
+    index = fleet_index(
+        {name: entry for name, (entry, _) in entries.items()},
+        first.action,
+        min(index.created_at for index in indexes.values()),
+    )
     write_index(out, index, key)
     return index
 
@@ -181,7 +184,7 @@ def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[Shar
     known: dict[str, tuple[Change, list[str]]] = {}
     for workspace, changes in plans:
         for change in changes:
-            key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
+            key = sha256(without_keys(change_json(change), *_DIFFERS))
             known.setdefault(key, (change, []))[1].append(workspace)
     kept = [(tuple(names), replace(first, id=None, problems=(), undo=FULL_UNDO)) for first, names in known.values()]
     alone = grouped((one for one in kept if len(one[0]) == 1), lambda one: _without_name(one[1]))
@@ -212,5 +215,5 @@ def _without_name(change: Change) -> str:
             return {key: unnamed(item) for key, item in value.items()}
         return "" if value == name else value
 
-    left_out = (*_DIFFERS, "address", "name")
-    return sha256({key: unnamed(value) for key, value in change_json(change).items() if key not in left_out})
+    kept = without_keys(change_json(change), *_DIFFERS, "address", "name")
+    return sha256({key: unnamed(value) for key, value in kept.items()})

@@ -4,9 +4,9 @@
 With `--bound`, it also ends in the middle of a task, at once: then another machine is given that task. Its result files
 are temporary then, and are not synced.
 
-A process is of one run, and waits for its next task until the run ends. Dask runs functions in threads; a process can
-be stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask worker. There it
-gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
+A process is of one run, and waits for its next task until the run ends. Dask runs functions in threads; a process
+can be stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask worker.
+There it gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class TaskProcess(subprocess.Popen[bytes]):
 
 @contextmanager
 def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str) -> Iterator[TaskProcess]:
-    """Yield an idle process of a run, or a new one; then it is idle again. Raises LmsconfError if none can be started.
+    """Yield an idle process of a run, or a new one; then it is idle again. Raises LmsconfError if none starts.
 
     root, environ, options: of a new one.
     """

@@ -102,7 +102,7 @@ def is_writable(path: Path) -> bool:
 
 
 def _opened_in_place(path: Path) -> int | None:
-    """Return a descriptor of what exists and is not a file, which a file in its place would destroy; else None."""
+    """Return a descriptor of what exists and is not a file: a file in its place would destroy it. Else None."""
     descriptor = _descriptor(path)
     # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
     if descriptor is not None:

@@ -40,7 +40,7 @@ def hold_lock(
 ) -> Iterator[None]:
     """Hold the lock of a workspace of the project in `root`.
 
-    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file cannot be written.
+    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError without access to the file.
     """
     # File names have a maximum length. Names of workspaces that differ later share a lock.
     path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:100]}.lock"
@@ -134,12 +134,14 @@ def open_private_file(path: Path, *flags: int) -> int:
 
 def writing(path: Path) -> AbstractContextManager[None]:
     """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
-    hint = "Each run writes its journal there. Check the permissions of the folder and the free space."
-    return os_errors_as(f"{path} cannot be written", hint)
+    return os_errors_as(
+        f"{path} cannot be written",
+        "Each run writes its journal there. Check the permissions of the folder and the free space.",
+    )
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder. Raises LmsconfError for a link, which leads to the journals of another project."""
+    """Whether there is a folder. Raises LmsconfError for a link, which leads to journals of another project."""
     if path.is_symlink():
         raise LmsconfError(f"{path} cannot be read: {_LINK}", hint=_TO_READ)
     return path.is_dir()

@@ -255,9 +255,9 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
-        deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
         raise LmsconfError(
-            f"the {noun} of the run {run.name} is not kept", hint=deleted if recorded else why_not_recorded
+            f"the {noun} of the run {run.name} is not kept",
+            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
         )
     text = read_text(path, regular=True)
     if recorded is None:
@@ -300,7 +300,7 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
 
 
 def chain_heads(root: Path) -> list[tuple[str, str, str]]:
-    """Return each workspace, its last run that is kept here, and the digest of its journal, which the next run names.
+    """Return each workspace, its last run here, and the digest of its journal, which the next run names.
 
     Raises LmsconfError if a journal cannot be read.
     """
