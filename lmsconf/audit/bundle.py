@@ -224,8 +224,9 @@ class CopyMask:
 
         A line that cannot be read cannot be masked either: another one stands for it.
         """
-        entries = ({"event": "damaged"} if one is None else self._entry(one) for one in decode_lines(content))
-        return b"".join(map(encode_line, entries))
+        return b"".join(
+            encode_line({"event": "damaged"} if one is None else self._entry(one)) for one in decode_lines(content)
+        )
 
     def _entry(self, entry: Mapping[str, Json]) -> dict[str, Json]:
         masked = {key: self._masked(value) for key, value in entry.items()}

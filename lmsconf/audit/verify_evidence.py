@@ -99,7 +99,7 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
     if statement is not None:
         digests, signer = _stated(folder, statement)
         _compare_files(folder, digests)
-        for name in folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}:
+        for name in sorted(folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}):
             folder.found("evidence/added", f"{name} was added")
     evidence = _parsed(folder, EVIDENCE)
     entries: list[Mapping[str, Json]] = []
@@ -176,8 +176,8 @@ def _compare_files(folder: _Folder, digests: Mapping[str, str]) -> None:
         content = folder.contents.get(name)
         if content is None:
             folder.found("evidence/missing", f"{name} is missing")
-        elif sha256_of_bytes(content) != digest:
-            folder.found("evidence/changed", f"{name} was changed")
+        else:
+            folder.expect(sha256_of_bytes(content) == digest, "evidence/changed", f"{name} was changed")
 
 
 def _compare_evidence(
@@ -200,14 +200,20 @@ def _compare_evidence(
     folder.findings.extend(chain_findings(entries))
     # Another version may word the page in another way; then its digest alone is compared.
     same_version = evidence["tool"] == TOOL
-    if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
-        folder.found("evidence/forged", f"{PAGE} does not show what {EVIDENCE} states")
+    folder.expect(
+        not same_version or folder.contents.get(PAGE) in (None, evidence_html(evidence).encode("utf-8")),
+        "evidence/forged",
+        f"{PAGE} does not show what {EVIDENCE} states",
+    )
     digests = {
         name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
     }
     content = folder.contents.get(STATEMENT)
-    if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
-        folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")
+    folder.expect(
+        folder.findings or content in (None, statement_text(evidence, digests, signer).encode()),
+        "evidence/forged",
+        f"{STATEMENT} does not state what {EVIDENCE} does",
+    )
     return entries, same_version
 
 

@@ -94,15 +94,20 @@ def run_read_only_checks(
         )
         failure = error.exit
     kinds, manifests = _manifests(settings)
-    installed = (
-        f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, "
-        f"{platform.system()} {platform.release()} {platform.machine()}"
-    )
     return DoctorReport(
         workspace=settings.workspace.name,
         url=settings.workspace.url,
         people=people,
-        findings=(*findings, manifests, CheckResult("versions", "ok", installed)),
+        findings=(
+            *findings,
+            manifests,
+            CheckResult(
+                "versions",
+                "ok",
+                f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, "
+                f"{platform.system()} {platform.release()} {platform.machine()}",
+            ),
+        ),
         assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
     )

@@ -177,8 +177,12 @@ class PersonBackup(Struct, frozen=True):
 
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
-        tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
-        self._until(client, tries, partial(self.send_date, client, self.date), lambda now: now.date == self.date)
+        self._until(
+            client,
+            ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE))),
+            partial(self.send_date, client, self.date),
+            lambda now: now.date == self.date,
+        )
 
     def send_metadata(self, client: TrialClient, metadata: Mapping[str, str]) -> WriteResult:
         """Send metadata in place of all that the person has."""
@@ -187,8 +191,12 @@ class PersonBackup(Struct, frozen=True):
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client)
-        self._until(client, tries, send, lambda now: not now.lacks_answers_of(self))
+        self._until(
+            client,
+            candidate_combinations(keys, client.likely_value),
+            partial(self.send_answers, client),
+            lambda now: not now.lacks_answers_of(self),
+        )
 
     def _until(
         self,
@@ -205,9 +213,12 @@ class PersonBackup(Struct, frozen=True):
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
         """Clear the answer to one field, trying up to 300 forms."""
         keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries = islice(candidate_combinations(keys, client.likely_value), 300)
-        send = partial(self.send_answers, client, given=[(field, None)])
-        self._until(client, tries, send, lambda live: field.name not in _answered(live))
+        self._until(
+            client,
+            islice(candidate_combinations(keys, client.likely_value), 300),
+            partial(self.send_answers, client, given=[(field, None)]),
+            lambda live: field.name not in _answered(live),
+        )
 
 
 def _answered(person: PersonBackup) -> set[str]:

@@ -262,8 +262,9 @@ def _endow(client: TrialClient, person: str, endow: str) -> None:
 
 def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
     """Whether somebody has no rights, manages no group and has no archive date."""
-    held = ("managerOfGroups", "customArchiveDate", "archivedAt")
-    return candidate.is_able is False and not any(map(client.read_person(candidate.id).get, held))
+    return candidate.is_able is False and not any(
+        map(client.read_person(candidate.id).get, ("managerOfGroups", "customArchiveDate", "archivedAt"))
+    )
 
 
 def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:

@@ -100,8 +100,10 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
 def _digest(digested: Mapping[str, Json]) -> str:
     """Return the digest of a plan from the part of its document that it is computed from."""
     # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    changes = cast("list[dict[str, Json]]", digested["changes"])
-    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
+    bare = [
+        without_keys(change, "source", "about", "origin", "undo")
+        for change in cast("list[dict[str, Json]]", digested["changes"])
+    ]
     return sha256({**digested, "changes": bare})
 
 
@@ -197,8 +199,11 @@ def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
     groups = value_at(effects, list[dict[str, Json]], "groups")
     if isinstance(members, list):
         groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
-    contents = [{**content, "counts": content} for content in value_at(effects, list[dict[str, Json]], "contents")]
-    return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
+    return {
+        **effects,
+        "contents": [{**one, "counts": one} for one in value_at(effects, list[dict[str, Json]], "contents")],
+        "groups": cast("Json", groups),
+    }
 
 
 PAIRS = "$pairs"
@@ -237,13 +242,12 @@ def request_body_from_json(body: Json) -> object:
     """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            part = value_at(body, str, "choice") if "choice" in body else None
-            return Ref(Address.parse(value_at(body, str, "$ref")), part)
+            address = Address.parse(value_at(body, str, "$ref"))
+            return Ref(address, value_at(body, str, "choice") if "choice" in body else None)
         if PAIRS in body:
-            pairs = value_at(body, list[tuple[object, object]], PAIRS)
             return {
                 request_body_from_json(cast(Json, key)): request_body_from_json(cast(Json, value))
-                for key, value in pairs
+                for key, value in value_at(body, list[tuple[object, object]], PAIRS)
             }
         return {key: request_body_from_json(value) for key, value in body.items()}
     return [request_body_from_json(item) for item in body] if isinstance(body, list) else body

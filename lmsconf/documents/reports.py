@@ -101,13 +101,15 @@ def _sealed(report: ApplyReport, tool: Json) -> str:
 
 def _apply_report(document: dict[str, Json]) -> ApplyReport:
     """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
-    values = {
-        **document,
-        "workspace": json_at(document, "workspace", "name"),
-        "url": json_at(document, "workspace", "url"),
-        "plan_digest": json_at(document, "digest"),
-    }
-    return from_json(values, ApplyReport)
+    return from_json(
+        {
+            **document,
+            "workspace": json_at(document, "workspace", "name"),
+            "url": json_at(document, "workspace", "url"),
+            "plan_digest": json_at(document, "digest"),
+        },
+        ApplyReport,
+    )
 
 
 def fleet_index_text(index: FleetIndex, signing_key: bytes | None = None) -> str:

@@ -108,8 +108,13 @@ class _DaskWorkers:
             return task.lost(error.exit, error.problems[0])
         # A tuple of a name for all tasks of a run, and one for each. Any other key would be a digest of the arguments,
         # and give the result of an equal task that is still known.
-        key = (f"lmsconf-{task.action}-{self._name}", task.workspace)
-        future = self._client.submit(run_task, TOOL, msgspec.json.encode(job).decode(), key=key, pure=False)
+        future = self._client.submit(
+            run_task,
+            TOOL,
+            msgspec.json.encode(job).decode(),
+            key=(f"lmsconf-{task.action}-{self._name}", task.workspace),
+            pure=False,
+        )
         try:
             result = from_json(json.loads(future.result()), DaskResult)
         except Exception as error:  # of the scheduler, or whatever a worker raised

@@ -59,15 +59,18 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     rate = None if max_rate is None else f"{max_rate / shards:g}"
     selected = "" if selector == "*" else f" --select {quote(selector)}"
     limited = "" if rate is None else f" --max-rate {rate}"
-    jobs = {
-        "shards": shards,
-        "numbers": [f"{number}/{shards}" for number in range(1, shards + 1)],
-        "select": selector,
-        "rate": rate,
-        "image": image,
-        "command": f"lmsconf fleet plan{selected}{limited}",
-    }
-    text = template_text("matrix.json.j2", format=format, matrix=jobs)
+    text = template_text(
+        "matrix.json.j2",
+        format=format,
+        matrix={
+            "shards": shards,
+            "numbers": [f"{number}/{shards}" for number in range(1, shards + 1)],
+            "select": selector,
+            "rate": rate,
+            "image": image,
+            "command": f"lmsconf fleet plan{selected}{limited}",
+        },
+    )
     return json.dumps(json.loads(text), indent=None if format == "github" else 2) + "\n"
 
 

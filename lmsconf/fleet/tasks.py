@@ -118,8 +118,13 @@ class TaskRunner:
         # Notes are about one workspace.
         project = replace(self._project, notes=[])
         try:
-            settings = settings_of(project, self._root, task.workspace, self._environ)
-            opened = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters)
+            opened = Project(
+                settings=settings_of(project, self._root, task.workspace, self._environ),
+                environ=self._environ,
+                parallelism=task.parallelism,
+                max_rate=task.max_rate,
+                rate_limiters=self._rate_limiters,
+            )
             return _ACTIONS[task.action](self, task, opened, task.entry(ExitCode.OK))
         except LmsconfError as error:
             problems, file = error.problems, None
@@ -180,8 +185,11 @@ class TaskRunner:
         with Connection(
             settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
         ) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
-            state, header = read_people_view(reader, manifests, query_of(tests))
+            state, header = read_people_view(
+                WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism),
+                manifests,
+                query_of(tests),
+            )
         if not header.planned:
             raise ProblemsFound(header.problems)
         report = judge_report(state, header, tests)

@@ -216,8 +216,9 @@ class Journal(AbstractContextManager["Journal"]):
 
     def _keep(self, report: ApplyReport) -> str | None:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
-        noted = replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings))
-        text = redact_registered_tokens(reports.apply_json(noted))
+        text = redact_registered_tokens(
+            reports.apply_json(replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings)))
+        )
         try:
             write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
