@@ -223,7 +223,6 @@ HISTORY_VIEWS: Mapping[str, Callable[[History], str]] = {"text": history_text, "
 def _change_json(recorded: RecordedChange) -> dict[str, Json]:
     header = cast("JournalHeader", recorded.run.opening)  # runs without one are not looked at
     whole = None if recorded.change is None else change_json(recorded.change)
-    shown = ("action", "about", "reason", "source", "before", "after", "fields")
     return {
         "run": recorded.run.name,
         "workspace": {"name": header.workspace, "url": header.url},
@@ -233,6 +232,8 @@ def _change_json(recorded: RecordedChange) -> dict[str, Json]:
         "address": str(recorded.address),
         "result": recorded.result,
         "calls": {"done": recorded.done, "planned": len(recorded.states)},
-        "change": None if whole is None else {key: whole[key] for key in shown},
+        "change": None
+        if whole is None
+        else {key: whole[key] for key in ("action", "about", "reason", "source", "before", "after", "fields")},
         "why_no_plan": recorded.why_no_plan,
     }

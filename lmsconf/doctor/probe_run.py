@@ -270,8 +270,7 @@ def _id_of_one(
     if len(ids) != 1:
         known = f"{asked} is not one {noun}: {', '.join(sorted(ids))}" if ids else f"there is no {noun} {asked}"
         near = None if ids else did_you_mean(asked, names.values())
-        hint = near or f"Name another {noun}, or a content by its id."
-        raise LmsconfError(known, hint=hint, code="probe/no-subject")
+        raise LmsconfError(known, hint=near or f"Name another {noun}, or a content by its id.", code="probe/no-subject")
     return ids[0]
 
 
