@@ -153,12 +153,11 @@ def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, s
             value_at(one, str, "name"): value_at(one, str, "digest", "sha256")
             for one in value_at(statement, list[dict[str, Json]], "subject")
         }
-        is_signed = json_at(statement, "predicate", "signer") is not None
-        pem = value_at(statement, str, "predicate", "signer", "public_key") if is_signed else None
+        if json_at(statement, "predicate", "signer") is not None:
+            return digests, _signer(folder, value_at(statement, str, "predicate", "signer", "public_key"))
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
-        return digests, None
-    return digests, None if pem is None else _signer(folder, pem)
+    return digests, None
 
 
 def _signer(folder: _Folder, pem: str) -> PublicKey | None:

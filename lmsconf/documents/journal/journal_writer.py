@@ -54,7 +54,7 @@ from lmsconf.model.outcomes import (
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.files import os_error_message, write_atomically
+from lmsconf.support.files import descriptor_writer, os_error_message, write_atomically
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 SHORT: Final = 12
@@ -243,9 +243,7 @@ class Journal(AbstractContextManager["Journal"]):
                 self._failure = failure
 
     def _write(self, entry: Mapping[str, Json], at: datetime, *, lasting: bool) -> None:
-        line = encode_line({**entry, "at": format_utc(at, "milliseconds")})
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        descriptor_writer(self._descriptor)(encode_line({**entry, "at": format_utc(at, "milliseconds")}))
         if lasting:
             self._sync(self._descriptor)
 
