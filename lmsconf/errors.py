@@ -101,18 +101,16 @@ class SourceLocation(Struct, frozen=True, order=True, omit_defaults=True):
     sheet: str = ""
 
     def __str__(self) -> str:
-        place = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
-        if self.sheet:
-            place = f"{self.file}, {self.cell}"
+        line = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        place = f"{self.file}, {self.cell}" if self.sheet else line
         return f"{place} ({self.each})" if self.each else place
 
     @property
     def cell(self) -> str:
         """The cell of a workbook, `sheet Staff, cell B7`; empty for a location in a text file."""
-        if not self.sheet:
-            return ""
         row = f", row {self.line}" if self.line else ""
-        return f"sheet {self.sheet}{f', cell {cell_name(self.line, self.column)}' if self.column else row}"
+        cell = f", cell {cell_name(self.line, self.column)}" if self.column else row
+        return f"sheet {self.sheet}{cell}" if self.sheet else ""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -151,12 +149,14 @@ class LmsconfError(Exception):
         *,
         hint: str | None = None,
         code: str | None = None,
+        exit: ExitCode | None = None,
         problems: Sequence[Problem] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code or self.code
+        self.exit = self.exit if exit is None else exit
         self._problems = None if problems is None else tuple(problems)
 
     @property
@@ -170,8 +170,7 @@ class ProblemsFound(LmsconfError):
     """Problems collected over all files, raised together."""
 
     def __init__(self, problems: Sequence[Problem], *, exit: ExitCode = ExitCode.ERROR) -> None:
-        super().__init__(_count(len(problems)), problems=problems)
-        self.exit = exit
+        super().__init__(_count(len(problems)), exit=exit, problems=problems)
         if problems:
             # Only str() includes the first problem: reports print `message` next to the full list.
             more = f"; and {_count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""

@@ -44,6 +44,7 @@ from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import fsync_folder, os_errors_as
+from lmsconf.support.strict_json import map_texts
 
 FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"
@@ -82,8 +83,9 @@ def write_evidence(
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        signer = None if key is None else PublicKey.of(key.public_key())
-        statement = statement_text(evidence, digests, signer).encode("utf-8")
+        statement = statement_text(evidence, digests, None if key is None else PublicKey.of(key.public_key())).encode(
+            "utf-8"
+        )
         _write(place, STATEMENT, statement)
         if key is not None:
             _write(place, ENVELOPE, signed_envelope(statement, key).encode("utf-8"))
@@ -222,30 +224,25 @@ class CopyMask:
 
         A line that cannot be read cannot be masked either: another one stands for it.
         """
-        entries = ({"event": "damaged"} if one is None else self._entry(one) for one in decode_lines(content))
-        return b"".join(map(encode_line, entries))
+        return b"".join(
+            encode_line({"event": "damaged"} if one is None else self._entry(one)) for one in decode_lines(content)
+        )
 
     def _entry(self, entry: Mapping[str, Json]) -> dict[str, Json]:
-        masked = {key: self._text_of(value) for key, value in entry.items()}
+        masked = {key: self._masked(value) for key, value in entry.items()}
         if isinstance(text := entry.get("address"), str):
             masked["address"] = str(self._mask.mask_value(Address.parse(text)))
             # The id of an assignment to a person is the person's.
             masked |= {"id": None} if "id" in entry and is_about_people(Address.parse(text)) else {}
         return masked
 
-    def _text_of(self, value: Json) -> Json:
-        if isinstance(value, str):
-            return self._mask.mask_text(self._scrub(value))
-        if isinstance(value, list):
-            return [self._text_of(item) for item in value]
-        if isinstance(value, dict):
-            return {self._mask.mask_text(key): self._text_of(item) for key, item in value.items()}
-        return value
+    def _masked(self, value: Json) -> Json:
+        return cast("Json", map_texts(map_texts(value, self._scrub), self._mask.mask_text, keys=True))
 
     def _change(self, change: Change) -> Change:
         return replace(
             change,
-            about=None if change.about is None else self._text_of(dict(change.about)),
+            about=None if change.about is None else self._masked(dict(change.about)),
             source=None,
             reason=change.reason and self._scrub(change.reason),
             problems=tuple(map(self._problem, change.problems)),

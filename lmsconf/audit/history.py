@@ -108,8 +108,7 @@ class _Search:
     def __init__(self, asked: str, runs: Iterable[RecordedRun]) -> None:
         is_email = "@" in asked and "/" not in asked
         self.canonical = self.current = asked if is_email else canonical_pattern(asked)
-        person = asked if is_email else _person_in(self.canonical)
-        self.email = None if person is None else normalize_email(person)
+        self.email = normalize_email(asked) if is_email else _person_in(self.canonical)
         self.earlier: list[str] = []
         self.changes = [change for run in runs for change in self._in_run(run)]
 
@@ -133,8 +132,7 @@ class _Search:
 
     def _fitting(self, change: Change) -> Change | None:
         """Return the change as far as it is about what is asked; None if it is not."""
-        own = _person_in(str(change.address))
-        is_own = self.email is not None and own is not None and normalize_email(own) == self.email
+        is_own = self.email is not None and _person_in(str(change.address)) == self.email
         about = None if self.email is None else _about_person(change, self._is_person)
         return change if is_own or str(change.address) == self.current else about
 
@@ -158,9 +156,9 @@ class _Search:
 
 
 def _person_in(address: str) -> str | None:
-    """Return the e-mail in the address of a person, or of an assignment to one."""
+    """Return the e-mail in the address of a person, or of an assignment to one, as e-mails are compared."""
     match = re.fullmatch(rf"(?:.* -> )?{USER}/(.*)", address, re.DOTALL)
-    return None if match is None else match[1]
+    return None if match is None else normalize_email(match[1])
 
 
 def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change | None:
@@ -173,12 +171,11 @@ def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change |
 
 def _only(form: Json, is_person: Callable[[Json], bool]) -> Json:
     """Return the keys of a resource that name the person, their lists reduced to the person; None if none does."""
-    kept: dict[str, Json] = {}
-    for key, value in members(form).items():
-        named = list(filter(is_person, value)) if isinstance(value, list) else value if is_person(value) else None
-        if named:
-            kept[key] = named
-    return kept or None
+    named = {
+        key: list(filter(is_person, value)) if isinstance(value, list) else is_person(value) and value
+        for key, value in members(form).items()
+    }
+    return {key: value for key, value in named.items() if value} or None
 
 
 def _field(field: FieldChange, is_person: Callable[[Json], bool]) -> FieldChange | None:
@@ -225,6 +222,7 @@ HISTORY_VIEWS: Mapping[str, Callable[[History], str]] = {"text": history_text, "
 
 def _change_json(recorded: RecordedChange) -> dict[str, Json]:
     header = cast("JournalHeader", recorded.run.opening)  # runs without one are not looked at
+    whole = None if recorded.change is None else change_json(recorded.change)
     return {
         "run": recorded.run.name,
         "workspace": {"name": header.workspace, "url": header.url},
@@ -234,11 +232,8 @@ def _change_json(recorded: RecordedChange) -> dict[str, Json]:
         "address": str(recorded.address),
         "result": recorded.result,
         "calls": {"done": recorded.done, "planned": len(recorded.states)},
-        "change": None if recorded.change is None else _brief(recorded.change),
+        "change": None
+        if whole is None
+        else {key: whole[key] for key in ("action", "about", "reason", "source", "before", "after", "fields")},
         "why_no_plan": recorded.why_no_plan,
     }
-
-
-def _brief(change: Change) -> Json:
-    whole = change_json(change)
-    return {key: whole[key] for key in ("action", "about", "reason", "source", "before", "after", "fields")}

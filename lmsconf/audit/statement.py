@@ -148,8 +148,10 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
 
     The first run of a folder names the run before it, which is as good: nothing is missing after that.
     """
-    known = [json_at(entry, "originals", "journal") for entry in entries]
-    known += [json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None]
+    known = [
+        *(json_at(entry, "originals", "journal") for entry in entries),
+        *(json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None),
+    ]
     for head in heads:
         if head not in known:
             yield Problem(
@@ -287,19 +289,6 @@ def _content(path: Path, *, private: bool) -> bytes:
 STATEMENT: Final = "evidence.intoto.json"
 ENVELOPE: Final = "evidence.dsse.json"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
-_SUMMARY: Final = (
-    "run",
-    "workspace",
-    "digest",
-    "started_at",
-    "ended_at",
-    "exit",
-    "approvals",
-    "commit",
-    "chain",
-    "originals",
-)
-"""The keys of a run that the predicate repeats."""
 
 
 def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], signer: PublicKey | None) -> str:
@@ -311,7 +300,13 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
     about: dict[str, Json] = {
         **{key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")},
         "signer": None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem},
-        "runs": [{key: run[key] for key in _SUMMARY} for run in cast("list[Mapping[str, Json]]", evidence["runs"])],
+        "runs": [
+            {
+                **{key: run[key] for key in ("run", "workspace", "digest", "started_at", "ended_at", "exit")},
+                **{key: run[key] for key in ("approvals", "commit", "chain", "originals")},
+            }
+            for run in cast("list[Mapping[str, Json]]", evidence["runs"])
+        ],
     }
     return render_json(
         {
@@ -325,8 +320,7 @@ def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], sig
 
 def signed_envelope(statement: bytes, key: SigningKey) -> str:
     """Return the DSSE envelope of the statement with the signature of a key."""
-    keyid = PublicKey.of(key.public_key()).keyid
-    return _envelope(statement, keyid, key.sign(pre_authentication_encoding(statement)))
+    return _envelope(statement, PublicKey.of(key.public_key()).keyid, key.sign(pre_authentication_encoding(statement)))
 
 
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:

@@ -34,8 +34,6 @@ from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, members, sha256_of_bytes
 from lmsconf.support.files import os_error_message
 
-_LARGEST: Final = 1 << 30
-"""Bytes of a file that is read; a larger one is a finding."""
 _MOST: Final = 100_000
 """Files of a folder that are looked at."""
 
@@ -70,7 +68,7 @@ class _Folder:
             try:
                 if path.is_symlink() or not path.is_file():
                     self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
-                elif path.stat().st_size > _LARGEST:
+                elif path.stat().st_size > 1 << 30:
                     self.found("evidence/changed", f"{name} is larger than lmsconf writes")
                 else:
                     self.contents[name] = path.read_bytes()
@@ -101,7 +99,7 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
     if statement is not None:
         digests, signer = _stated(folder, statement)
         _compare_files(folder, digests)
-        for name in folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}:
+        for name in sorted(folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}):
             folder.found("evidence/added", f"{name} was added")
     evidence = _parsed(folder, EVIDENCE)
     entries: list[Mapping[str, Json]] = []
@@ -151,14 +149,15 @@ def _stated(folder: _Folder, statement: Mapping[str, Json]) -> tuple[dict[str, s
     """Return the digests of the files of the statement, by path, and the key of its signer."""
     digests: dict[str, str] = {}
     try:
-        named = value_at(statement, list[dict[str, Json]], "subject")
-        digests = {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in named}
-        is_signed = json_at(statement, "predicate", "signer") is not None
-        pem = value_at(statement, str, "predicate", "signer", "public_key") if is_signed else None
+        digests = {
+            value_at(one, str, "name"): value_at(one, str, "digest", "sha256")
+            for one in value_at(statement, list[dict[str, Json]], "subject")
+        }
+        if json_at(statement, "predicate", "signer") is not None:
+            return digests, _signer(folder, value_at(statement, str, "predicate", "signer", "public_key"))
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
-        return digests, None
-    return digests, None if pem is None else _signer(folder, pem)
+    return digests, None
 
 
 def _signer(folder: _Folder, pem: str) -> PublicKey | None:
@@ -176,8 +175,8 @@ def _compare_files(folder: _Folder, digests: Mapping[str, str]) -> None:
         content = folder.contents.get(name)
         if content is None:
             folder.found("evidence/missing", f"{name} is missing")
-        elif sha256_of_bytes(content) != digest:
-            folder.found("evidence/changed", f"{name} was changed")
+        else:
+            folder.expect(sha256_of_bytes(content) == digest, "evidence/changed", f"{name} was changed")
 
 
 def _compare_evidence(
@@ -200,14 +199,20 @@ def _compare_evidence(
     folder.findings.extend(chain_findings(entries))
     # Another version may word the page in another way; then its digest alone is compared.
     same_version = evidence["tool"] == TOOL
-    if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
-        folder.found("evidence/forged", f"{PAGE} does not show what {EVIDENCE} states")
+    folder.expect(
+        not same_version or folder.contents.get(PAGE) in (None, evidence_html(evidence).encode("utf-8")),
+        "evidence/forged",
+        f"{PAGE} does not show what {EVIDENCE} states",
+    )
     digests = {
         name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
     }
     content = folder.contents.get(STATEMENT)
-    if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
-        folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")
+    folder.expect(
+        folder.findings or content in (None, statement_text(evidence, digests, signer).encode()),
+        "evidence/forged",
+        f"{STATEMENT} does not state what {EVIDENCE} does",
+    )
     return entries, same_version
 
 
@@ -217,9 +222,11 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     paths = {name: copy_path(run, name) for name in FILES if json_at(originals, name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name, content in held.items():
-        if whole and sha256_of_bytes(content) != originals[name]:
-            message = f"{paths[name]} is not the original that {EVIDENCE} names by its digest"
-            folder.found("evidence/forged", message)
+        folder.expect(
+            not whole or sha256_of_bytes(content) == originals[name],
+            "evidence/forged",
+            f"{paths[name]} is not the original that {EVIDENCE} names by its digest",
+        )
     for name in ("plan", "report"):
         folder.expect(
             name not in paths or originals[name] == json_at(entry, f"recorded_{name}"),
@@ -245,8 +252,11 @@ def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: 
             "evidence/forged",
             f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files",
         )
-    is_same_plan = digests <= {str(entry.get("digest"))}
-    folder.expect(is_same_plan, "evidence/forged", f"plan, report and journal of {run} are not of the same plan")
+    folder.expect(
+        digests <= {str(entry.get("digest"))},
+        "evidence/forged",
+        f"plan, report and journal of {run} are not of the same plan",
+    )
 
 
 def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey | None) -> None:
@@ -267,5 +277,6 @@ def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey
         return
     folder.expect(is_valid, code, f"{ENVELOPE} does not have the signature of the signer that the statement names")
     if key is not None:
-        is_signer = key.keyid == signer.keyid
-        folder.expect(is_signer, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}")
+        folder.expect(
+            key.keyid == signer.keyid, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}"
+        )

@@ -195,10 +195,10 @@ def evidence(
     if verifies:
         _verify(Path(words[1]), key, tuple(map(_parsed_head, heads)))
     elif words == ("head",) and not given:
-        ends = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
+        ends = [head for head in chain_heads(context.project) if context.workspace in (None, head[0])]
         hint = "Run this where lmsconf apply has run, after it."
         refuse_if((not ends, "no run is recorded here", hint), error=LmsconfError)
-        write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in ends), sys.stdout)
+        write_redacted("".join(f"{digest}  {run}  {workspace}\n" for workspace, run, digest in ends), sys.stdout)
     else:
         _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
 

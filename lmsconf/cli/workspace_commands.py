@@ -294,7 +294,7 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
     from lmsconf.doctor.probe_run import ProbeRun
     from lmsconf.doctor.probe_trials import TrialClient
 
-    kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
+    kept = KeptPeople(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
         return ProbeRun(
             TrialClient(pool, settings.dialect),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
 
-_LISTED: Final = 10
-
-
 class ClockSkewCheck(Struct):
     """Compare the service's clock with ours: pass `record_date` to the connection.
 
@@ -48,13 +46,11 @@ class ClockSkewCheck(Struct):
 
     def record_date(self, exchange: Exchange) -> None:
         """Record the Date header of one response."""
-        try:
+        with suppress(ValueError):
             date = parsedate_to_datetime(exchange.date or "")
-        except ValueError:
-            return
-        # The header is truncated to seconds; the smallest difference seen has the least latency.
-        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - self.clock() + timedelta(seconds=0.5)
-        self.ahead = ahead if self.ahead is None else min(self.ahead, ahead, key=abs)
+            # The header is truncated to seconds; the smallest difference seen has the least latency.
+            ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - self.clock() + timedelta(seconds=0.5)
+            self.ahead = ahead if self.ahead is None else min(self.ahead, ahead, key=abs)
 
     def finding(self) -> CheckResult:
         """Report the difference between the two clocks."""
@@ -93,17 +89,25 @@ def run_read_only_checks(
             *_names(reader),
         ]
     except ApiError as error:
-        check = "connection" if people is None else "listings"
-        findings.insert(0, CheckResult(check, "error", error.message, error.hint))
+        findings.insert(
+            0, CheckResult("connection" if people is None else "listings", "error", error.message, error.hint)
+        )
         failure = error.exit
     kinds, manifests = _manifests(settings)
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    installed = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
     return DoctorReport(
         workspace=settings.workspace.name,
         url=settings.workspace.url,
         people=people,
-        findings=(*findings, manifests, CheckResult("versions", "ok", installed)),
+        findings=(
+            *findings,
+            manifests,
+            CheckResult(
+                "versions",
+                "ok",
+                f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, "
+                f"{platform.system()} {platform.release()} {platform.machine()}",
+            ),
+        ),
         assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
     )
@@ -136,13 +140,18 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
     incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
     if incomplete:
-        hint = "Nothing is created or deleted from such a list."
-        yield CheckResult("listings", "warning", "; ".join(incomplete), hint)
-    more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
-    hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
+        yield CheckResult(
+            "listings", "warning", "; ".join(incomplete), "Nothing is created or deleted from such a list."
+        )
+    more = [f"and {len(twice) - 10:,} more"] if len(twice) > 10 else []
     yield _first_result(
         "names",
-        (twice, "warning", "; ".join(twice[:_LISTED]) + more, hint),
+        (
+            twice,
+            "warning",
+            "; ".join(twice[:10] + more),
+            "Rename or delete one of each in the product, or pin the right one with `id:`.",
+        ),
         (True, "ok", "no duplicate names within a kind", None),
     )
 
@@ -218,11 +227,8 @@ class ListingPageSize(Struct, frozen=True):
 
 def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
     """Return what listings that are long enough return for that page size. Raises ApiError if one cannot be read."""
-    sizes = (
-        _limit(api, one, min(requested, MOST) if one is CATALOG else requested)
-        for one in (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
-    )
-    return list(filter(None, sizes))
+    wanted = {USERS: requested, MANUAL_GROUPS: requested, SMART_GROUPS: requested, CATALOG: min(requested, MOST)}
+    return [limit for listing, size in wanted.items() if (limit := _limit(api, listing, size)) is not None]
 
 
 def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
@@ -235,15 +241,14 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
     short = [limit for limit in limits if limit.most < limit.requested]
-    message = ", ".join(
-        f"{one.operation} {'takes' if one.refused else 'gives'} {one.most} of {one.requested}" for one in short
-    )
     return _first_result(
         "pages",
         (
             short,
             "error" if any(one.refused for one in short) else "warning",
-            message,
+            ", ".join(
+                f"{one.operation} {'takes' if one.refused else 'gives'} {one.most} of {one.requested}" for one in short
+            ),
             f"Set under `dialect:` {PAGE_SIZE}: {most}",
         ),
         (not limits, "unknown", "no listing is longer than a page, so the largest page size is not known", None),

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.kinds.user.types import RIGHTS
-from lmsconf.model.canonical_json import Json, members, sha256
+from lmsconf.model.canonical_json import members, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.files import read_own_file, write_own_file
 
@@ -55,7 +55,7 @@ class PersonBackup(Struct, frozen=True):
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
-        user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
+        user = client.read_person(person)
         fields = tuple(map(parse_field_row, client.reader.rows(CUSTOM_FIELDS).rows))
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         applications = user.get("applicationIds")
@@ -119,8 +119,9 @@ class PersonBackup(Struct, frozen=True):
 
     def send_date(self, client: TrialClient, date: int | None, trying: Trying) -> WriteResult:
         """Send an archive date."""
-        operation = "users.set-custom-archived-date"
-        return client.send(operation, path={"userId": self.id}, fields={"date": date}, trying=trying)
+        return client.send(
+            "users.set-custom-archived-date", path={"userId": self.id}, fields={"date": date}, trying=trying
+        )
 
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
@@ -168,13 +169,20 @@ class PersonBackup(Struct, frozen=True):
         """Give back the applications that are missing, and take those that came along with a right."""
         held = self.retake(client).applications
         for application in sorted(held ^ self.applications):
-            path = {"userId": self.id, "action": "REMOVE" if application in held else "ADD"}
-            client.send("user-access.set", path=path, fields={"applicationId": application})
+            client.send(
+                "user-access.set",
+                path={"userId": self.id, "action": "REMOVE" if application in held else "ADD"},
+                fields={"applicationId": application},
+            )
 
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
-        tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
-        self._until(client, tries, partial(self.send_date, client, self.date), lambda now: now.date == self.date)
+        self._until(
+            client,
+            ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE))),
+            partial(self.send_date, client, self.date),
+            lambda now: now.date == self.date,
+        )
 
     def send_metadata(self, client: TrialClient, metadata: Mapping[str, str]) -> WriteResult:
         """Send metadata in place of all that the person has."""
@@ -183,8 +191,12 @@ class PersonBackup(Struct, frozen=True):
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client)
-        self._until(client, tries, send, lambda now: not now.lacks_answers_of(self))
+        self._until(
+            client,
+            candidate_combinations(keys, client.likely_value),
+            partial(self.send_answers, client),
+            lambda now: not now.lacks_answers_of(self),
+        )
 
     def _until(
         self,
@@ -201,9 +213,12 @@ class PersonBackup(Struct, frozen=True):
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
         """Clear the answer to one field, trying up to 300 forms."""
         keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
-        tries = islice(candidate_combinations(keys, client.likely_value), 300)
-        send = partial(self.send_answers, client, given=[(field, None)])
-        self._until(client, tries, send, lambda live: field.name not in _answered(live))
+        self._until(
+            client,
+            islice(candidate_combinations(keys, client.likely_value), 300),
+            partial(self.send_answers, client, given=[(field, None)]),
+            lambda live: field.name not in _answered(live),
+        )
 
 
 def _answered(person: PersonBackup) -> set[str]:
@@ -225,19 +240,16 @@ class _KeptDocument(Struct, kw_only=True):
     people: tuple[PersonBackup, ...]
 
 
-class KeptPeople(Struct, frozen=True):
-    """A file that is there while a probe runs on a workspace, and after one that was killed. None: nothing is kept.
+class KeptPeople:
+    """A file that is there while a probe runs on a workspace, and after one that was killed.
 
     It is not in the project, where a branch could add one that gives somebody a right.
     """
 
-    file: Path | None
-
-    @classmethod
-    def of_workspace(cls, folder: Path | None, root: Path, url: str) -> KeptPeople:
-        """Return the file for a workspace. folder: the user's state folder. root: the project's, for embedded ones."""
+    def __init__(self, folder: Path | None, root: Path, url: str) -> None:
+        """folder: the user's state folder; None: nothing is kept. root: the project's, for embedded ones."""
         place = url if "://" in url else f"{root.resolve()} {url}"
-        return cls(None if folder is None else folder / f"probe-{sha256(place)[:16]}.json")
+        self.file = None if folder is None else folder / f"probe-{sha256(place)[:16]}.json"
 
     def load(self) -> tuple[list[PersonBackup], dict[str, Value]]:
         """Return the people of a probe that was killed, and the dialect as far as it knew it. Raises LmsconfError."""

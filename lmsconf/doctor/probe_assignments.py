@@ -35,11 +35,6 @@ KEYS: Final = (
     *(DEFAULT_START, ON_EXISTING, CLEAR_TIME, EVERYONE_ID),
 )
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
-_CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
-    "null": {"startTime": None},
-    "empty": {"startTime": ""},
-    "omit": {},
-}
 
 
 class AssignmentLessons:
@@ -54,11 +49,10 @@ class AssignmentLessons:
         now: datetime,
         zone: str | None,
     ) -> None:
-        self._client, self._scratch, self._content, self._group = client, scratch, content, group
+        self._client, self._scratch, self._content, self._group, self._zone = client, scratch, content, group, zone
         tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
         self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
         self._taken: list[str] = []
-        self._zone = zone
         self._shown, self._is_awaited = "", True
 
     def probe_keys(self) -> None:
@@ -110,10 +104,13 @@ class AssignmentLessons:
         auto = {"iso", time_format_of(self._shown)} <= set(self._taken)
         self._client.try_candidates(TIME_FORMAT, lambda form: auto if form == "auto" else form in self._taken)
         if not self._client.is_determined(TIME_ZONE):
-            is_unclear = self._taken == ["iso-local"] and is_local_time(self._shown)
             self._client.conclude(
                 TIME_ZONE,
-                (is_unclear, None, "times are accepted and shown without an offset alone"),
+                (
+                    self._taken == ["iso-local"] and is_local_time(self._shown),
+                    None,
+                    "times are accepted and shown without an offset alone",
+                ),
                 (True, "UTC", "a time was shown as the instant that was sent"),
             )
         precise = self._start + timedelta(seconds=37)
@@ -188,7 +185,8 @@ class AssignmentLessons:
             return False
         if self._client.spec.behaviour(ON_EXISTING) == "recreate":
             self._scratch.delete_assignments(self._content, self._group)
-        sent = self._post({"mandatory": False, **_CLEARING[value]})
+        cleared = {} if value == "omit" else {"startTime": "" if value == "empty" else None}
+        sent = self._post({"mandatory": False, **cleared})
         rows = self._rows()
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 
@@ -206,8 +204,11 @@ class AssignmentLessons:
         return rows[0] if rows else None
 
     def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:
-        target = {"contentId": self._content, "targetId": self._group}
-        return self._client.send("content-targets.create", fields={**target, **fields}, trying=trying)
+        return self._client.send(
+            "content-targets.create",
+            fields={"contentId": self._content, "targetId": self._group, **fields},
+            trying=trying,
+        )
 
     def _rows(self) -> list[TargetRow]:
         return self._scratch.list_assignments(self._content, self._group)

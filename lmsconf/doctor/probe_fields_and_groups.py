@@ -67,7 +67,7 @@ def _learn_in_use(client: TrialClient, scratch: ScratchObjects, field: FieldRow)
     client.conclude(
         IN_USE,
         (sent.accepted, "never", "nothing was refused while a smart group named the field"),
-        (sent.status == 403, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+        (sent.is_forbidden, forbidden, f"refused while a smart group named the field: {sent.reason}"),
         (True, None, f"the field was refused for another reason: {sent.reason}"),
     )
 
@@ -141,8 +141,7 @@ def probe_member_keys(
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
     managers: people to make manager; one without and one with the right show whether it is required.
     """
-    value = _working_name(client, scratch, MEMBERS, group, people[0])
-    client.conclude(MEMBERS, (value is None, None, client.failure_reason(MEMBERS)), (True, value, SEEN))
+    client.conclude_value(MEMBERS, _working_name(client, scratch, MEMBERS, group, people[0]))
     _learn_managers(client, scratch, group, managers)
     client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
@@ -220,7 +219,7 @@ def _learn_managers(
         ),
         (True, None, why),
     )
-    is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
+    is_given = value is not None and lacking and not is_refused and client.read_person(lacking.id).get("manager")
     client.conclude(
         WHO_CAN_MANAGE,
         (value is None, None, "nobody could be made manager"),
@@ -244,9 +243,9 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     )
     _endow(client, person, "true")
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
-    was_manager = is_added and bool(_person(client, person).get("manager"))
+    was_manager = is_added and bool(client.read_person(person).get("manager"))
     _endow(client, person, "false")
-    is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
+    is_manager, has_right = person in _people(client, MANAGERS, group), client.read_person(person).get("manager")
     _take_out(client, MANAGERS, group, person)
     client.conclude(
         MANAGED_GROUPS,
@@ -263,12 +262,9 @@ def _endow(client: TrialClient, person: str, endow: str) -> None:
 
 def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
     """Whether somebody has no rights, manages no group and has no archive date."""
-    person = _person(client, candidate.id) if candidate.is_able is False else None
-    return person is not None and not any(map(person.get, ("managerOfGroups", "customArchiveDate", "archivedAt")))
-
-
-def _person(client: TrialClient, id: str) -> dict[str, Json]:
-    return cast("dict[str, Json]", client.reader.get("users.get", path={"userId": id}))
+    return candidate.is_able is False and not any(
+        map(client.read_person(candidate.id).get, ("managerOfGroups", "customArchiveDate", "archivedAt"))
+    )
 
 
 def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial, reduce
 from itertools import count
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
@@ -65,7 +65,7 @@ class AccountLessons:
         self._scratch.delete_created(USERS)
         # A service may answer 403 for what is not there. The next call shows whether the token is refused.
         with suppress(Rejected, Unauthorized):
-            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+            self._client.read_person(self.accounts[-1])
             raise Undetermined(reason_of_leftover(USERS))
         self.accounts.clear()
         for key in (FIRST, LAST):
@@ -110,8 +110,7 @@ class AccountLessons:
         if row is None:
             return False
         self.accounts.append(str(row["userId"]))
-        read = self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
-        shown = {**row, **cast("dict[str, Json]", read)}
+        shown = {**row, **self._client.read_person(self.accounts[-1])}
         return all(shown.get(name) == fields[name] for name in fields if name != "sendWelcomeEmail")
 
 
@@ -123,7 +122,6 @@ CLEARING: Final = {type: clear_answer_key(type) for type in _TYPES}
 ANSWER_KEYS: Final = (WRAPPER, *VALUES.values(), OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, METADATA_MODE, *ANSWER_KEYS)
 _NOTE: Final = "probe"
-_OMIT: Final = "omit"
 
 
 class PersonLessons:
@@ -267,7 +265,7 @@ class PersonLessons:
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
         keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
         for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
-            if trying[CLEARING[field.type]] != _OMIT and self._send(field, None, trying).accepted:
+            if trying[CLEARING[field.type]] != "omit" and self._send(field, None, trying).accepted:
                 self._client.along |= trying
                 self._keep()
                 self._client.along.pop(CLEARING[field.type])
@@ -292,7 +290,7 @@ class PersonLessons:
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
         def works(form: Value) -> bool:
-            is_vain = keeps and form == _OMIT
+            is_vain = keeps and form == "omit"
             return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         required(self._answers(field), "the scratch field did not take another answer")

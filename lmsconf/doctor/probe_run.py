@@ -8,7 +8,7 @@ meaning, which is possible with unusual layouts, it is rejected, and the lines t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -30,14 +30,14 @@ from lmsconf.doctor.probe_fields_and_groups import (
 )
 from lmsconf.doctor.probe_people import ACCOUNT_KEYS, ANSWER_KEYS, AccountLessons, PersonLessons
 from lmsconf.doctor.probe_people import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe_trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
+from lmsconf.doctor.probe_trials import Row, ScratchObjects, TrialClient, reason_of_leftover, required
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
 from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.manifest.edit.tree_builder import Node
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, set_key
 from lmsconf.manifest.yaml_reader import read_yaml
-from lmsconf.model.calls import Api
+from lmsconf.model.calls import ListOperation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
@@ -74,13 +74,18 @@ class ProbeRun:
         self._people: list[PersonBackup] = []
         self._undone: list[str] = []
         self._leftovers: list[str] | None = None
+        self._group: str | None = None
 
     def run(self) -> ProbeResult:
         """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
-        self._learn_pages()
-        api, content = self._client.reader, self._content_name
-        self._named = [_person(api, user) for user in self._users]
-        self._content = None if content is None else _content(api, content)
+        people = self._learn_pages()
+        self._named = [_id_of_one("person", user, USERS, people, "email", normalize_email) for user in self._users]
+        content, reader = self._content_name, self._client.reader
+        self._content = (
+            None
+            if content is None
+            else _id_of_one("content", content, CATALOG, reader.rows(CATALOG).rows, "name", normalize_name)
+        )
         try:
             self._clean_up_after_killed_probe()
             self._lessons()
@@ -95,12 +100,15 @@ class ProbeRun:
             undone=tuple(self._undone),
         )
 
-    def _learn_pages(self) -> None:
-        """Run first, because every listing is read in pages. Needs no scratch object."""
+    def _learn_pages(self) -> Sequence[Row]:
+        """Run first, because every listing is read in pages. Needs no scratch object. Return the people."""
         requested = max(MOST, self._client.spec.integer_behaviour(PAGE_SIZE))
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
-        reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
-        self._client.conclude(PAGE_SIZE, (True, most, reason))
+        self._client.conclude(
+            PAGE_SIZE,
+            (most is None, None, "no listing is longer than a page"),
+            (True, most, f"of {requested} that were asked for"),
+        )
         people = self._client.reader.rows(USERS)
         counted = f"{people.total} people are counted, and {len(people.rows)} are listed"
         self._client.conclude(
@@ -109,23 +117,24 @@ class ProbeRun:
             (len(people.rows) < (people.total or 0), "all", counted),
             (True, "listed", counted),
         )
+        return people.rows
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._people = [person for one in self._named if (person := self._remember(one))]
         self._keep()
-        group = self._group()
-        if group is not None:
+        self._client.learn((RENAME, *TARGET_KEYS, *LIST_KEYS), self._create_group)
+        if (group := self._group) is not None:
             self._tell("Learning how groups are renamed.")
-            self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
+            self._client.learn((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
             if self._content is None:
                 self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
             else:
                 self._tell("Learning how content is assigned, to a group without members.")
                 of_group = self._client, self._scratch, self._content, group
-                self._guarded(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
+                self._client.learn(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
+        self._client.learn(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
@@ -134,19 +143,21 @@ class ProbeRun:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(
+            self._client.learn(
                 LIST_KEYS, lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers())
             )
 
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
-        self._guarded(ACCOUNT_KEYS, self._create_accounts)
+        self._client.learn(ACCOUNT_KEYS, self._create_accounts)
         account = self._remember(self._created[-1]) if self._created else None
         subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
-            reason = "the service does not show single people, so nothing could be restored"
             self._client.record_undetermined(
-                PERSON_KEYS, reason if self._named else "no person was named; pass --user EMAIL"
+                PERSON_KEYS,
+                "the service does not show single people, so nothing could be restored"
+                if self._named
+                else "no person was named; pass --user EMAIL",
             )
             return
         self._tell("Learning how people are changed.")
@@ -158,9 +169,9 @@ class ProbeRun:
             scratch_account=account is not None,
             keep=self._keep,
         )
-        self._guarded((DATE,), on_person.probe_archive_date)
-        self._guarded((METADATA_MODE,), on_person.probe_metadata_mode)
-        self._guarded(ANSWER_KEYS, on_person.probe_answers)
+        self._client.learn((DATE,), on_person.probe_archive_date)
+        self._client.learn((METADATA_MODE,), on_person.probe_metadata_mode)
+        self._client.learn(ANSWER_KEYS, on_person.probe_answers)
 
     def _create_accounts(self) -> None:
         """Probe creating people, if that is allowed; keep the last accounts for other lessons."""
@@ -187,18 +198,10 @@ class ProbeRun:
             return PersonBackup.take(self._client, person)
         return None
 
-    def _group(self) -> str | None:
-        """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
-        try:
-            required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
-            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
-        except Undetermined as refused:
-            self._client.record_undetermined((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
-        return None
-
-    def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
-        """Run a lesson; if it fails, record the reason for the keys that have no result."""
-        self._client.learn(keys, learn, (Undetermined, Rejected))
+    def _create_group(self) -> None:
+        """Create the scratch group, which most lessons need. Raises Undetermined, also if an earlier one stays."""
+        required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
+        self._group = str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.spec.overrides, **self._client.along})
@@ -258,44 +261,16 @@ class ProbeRun:
             self._tell("Run lmsconf doctor --probe again: it cleans up first.")
 
 
-_NO_SUBJECT: Final = "probe/no-subject"
-"""The code of a named person or content that does not exist, or is ambiguous."""
-
-
-def _person(api: Api, user: str) -> str:
-    """The id of the one person with that e-mail."""
-    for query in ({"filter": user}, {}):
-        # The filter's matching rule is not documented, so the whole list decides.
-        rows = api.rows(USERS, query=query).rows
-        matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
-        if matches:
-            return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
-    raise LmsconfError(
-        f"--user {user}: no person has that e-mail",
-        hint=did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace.",
-        code=_NO_SUBJECT,
-    )
-
-
-def _content(api: Api, name: str) -> str:
-    """The id of the one content with that name or id."""
-    rows = api.rows(CATALOG).rows
-    ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
-    ids = ids or [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
-    if not ids:
-        raise LmsconfError(
-            f"--content {name}: there is no such content",
-            hint=did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog.",
-            code=_NO_SUBJECT,
-        )
-    return _only(f"{name} is not one content", ids)
-
-
-def _only(message: str, ids: list[str]) -> str:
-    if len(ids) > 1:
-        raise LmsconfError(
-            f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.", code=_NO_SUBJECT
-        )
+def _id_of_one(
+    noun: str, asked: str, listing: ListOperation, rows: Sequence[Row], key: str, normal: Callable[[str], str]
+) -> str:
+    """The id of the one row with that name, or that id. key: of its name. normal: the form of names to compare."""
+    wanted, names = normal(asked), {str(row[listing.id]): str(row.get(key) or "") for row in rows}
+    ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
+    if len(ids) != 1:
+        known = f"{asked} is not one {noun}: {', '.join(sorted(ids))}" if ids else f"there is no {noun} {asked}"
+        near = None if ids else did_you_mean(asked, names.values())
+        raise LmsconfError(known, hint=near or f"Name another {noun}, or a content by its id.", code="probe/no-subject")
     return ids[0]
 
 

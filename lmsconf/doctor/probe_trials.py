@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 Trying: TypeAlias = "Mapping[str, Value]"
 """Dialect keys with the values that a call tries."""
+Row = dict[str, Json]
+"""A row of a listing, or a person."""
 SEEN: Final = "confirmed by reading back"
-_SERVER: Final = 500
 
 
 class Undetermined(LmsconfError):
@@ -53,17 +54,16 @@ def required(value: Found | None, reason: str) -> Found:
 
 
 class WriteResult(Struct, frozen=True):
-    """The result of one write. Only reading back shows whether it had an effect."""
+    """The result of one write. Only reading back shows whether it had an effect.
+
+    refused: whether it was certainly not carried out. is_forbidden: with a 403. reason: why not accepted.
+    """
 
     accepted: bool
-    status: int | None = None
+    refused: bool = False
+    is_forbidden: bool = False
     reason: str = ""
     answer: Json = None
-
-    @property
-    def refused(self) -> bool:
-        """Whether it was certainly not carried out."""
-        return not self.accepted and (self.status is None or self.status < _SERVER)
 
 
 class TrialClient:
@@ -92,6 +92,10 @@ class TrialClient:
             time.sleep(left)
         return ConcurrentReader(self._pool, self.spec)
 
+    def read_person(self, id: str) -> Row:
+        """Read one person. Raises Rejected if the service does not show single people."""
+        return cast("Row", self.reader.get("users.get", path={"userId": id}))
+
     def send(
         self,
         operation: str,
@@ -101,15 +105,10 @@ class TrialClient:
         trying: Trying | None = None,
     ) -> WriteResult:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
-        try:
-            spec = self.spec.with_values(trying or {})
-        except ProblemsFound as clash:
-            self.last = clash.problems[0].message
-            return WriteResult(False, reason=self.last)
-        body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
 
         def call(client: Client) -> Json:
-            client.spec = spec
+            client.spec = spec = self.spec.with_values(trying or {})
+            body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
             return client.call(operation, path=path, body=body)
 
         try:
@@ -118,35 +117,39 @@ class TrialClient:
         except InvalidResponse:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return WriteResult(True)
-        except (Rejected, WriteOutcomeUnknown) as refused:
-            self.last = refused.message
-            return WriteResult(False, refused.status if isinstance(refused, Rejected) else _SERVER, refused.message)
+        # ProblemsFound: two names of the body are the same.
+        except (ProblemsFound, Rejected, WriteOutcomeUnknown) as error:
+            self.last = error.problems[0].message
+            return WriteResult(
+                False,
+                refused=not isinstance(error, WriteOutcomeUnknown),
+                is_forbidden=isinstance(error, Rejected) and error.is_forbidden,
+                reason=self.last,
+            )
         return WriteResult(True, answer=answer)
 
-    def learn(
-        self,
-        keys: Iterable[str],
-        lesson: Callable[[], None],
-        ends: tuple[type[LmsconfError], ...] = (Undetermined,),
-    ) -> bool:
+    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
         """Run the lesson on these keys. If it ends with an error, those without a result get the reason: then False."""
         try:
             lesson()
-        except ends as refused:
+        except (Undetermined, Rejected) as refused:
             self.record_undetermined(keys, refused.message)
             return False
         return True
 
     def try_candidates(self, key: str, works: Callable[[Value], bool], reason: str = SEEN) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
-        value = self.first_working_value(key, works)
-        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
-        return value is not None
+        return self.conclude_value(key, self.first_working_value(key, works), reason)
 
     def first_working_value(self, key: str, works: Callable[[Value], bool]) -> Value | None:
         """The first value that works."""
         self.last = ""
         return next(filter(works, candidate_values(key, self.project_spec.behaviour(key))), None)
+
+    def conclude_value(self, key: str, value: Value | None, reason: str = SEEN) -> bool:
+        """Record the value that worked, if any did. Returns whether there was one."""
+        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
+        return value is not None
 
     def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
@@ -162,10 +165,10 @@ class TrialClient:
         value, reason = next((value, reason) for holds, value, reason in cases if holds)
         if value is None:
             self.record_undetermined((key,), reason)
-            return
-        is_known = self.project_spec.behaviour(key) == str(value)
-        self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
-        self.spec = self.spec.with_values({key: value})
+        else:
+            is_known = self.project_spec.behaviour(key) == str(value)
+            self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
+            self.spec = self.spec.with_values({key: value})
 
     def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
         """Record why keys were not determined, those that have no result yet."""
@@ -198,17 +201,6 @@ def _noun(listing: ListOperation) -> str:
     return _KINDS[listing].replace("_", " ")
 
 
-class ScratchObject(NamedTuple):
-    """One scratch object."""
-
-    listing: ListOperation
-    id: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{_KINDS[self.listing]}/{self.name} ({self.id})"
-
-
 class ScratchObjects:
     """The objects of one run, with names that begin with PREFIX and a random mark. settle: seconds to become visible.
 
@@ -226,9 +218,7 @@ class ScratchObjects:
         """A name unique to this run."""
         return f"{PREFIX}{self._mark}-{suffix}"
 
-    def create(
-        self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
-    ) -> dict[str, Json]:
+    def create(self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None) -> Row:
         """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
         name = self.unique_name(suffix or _KINDS[listing].replace("_", "-"))
         sent = self._client.send(listing.name.replace(".list", ".create"), fields={"name": name, **fields})
@@ -250,7 +240,7 @@ class ScratchObjects:
         }
         return parse_field_row(self.create(CUSTOM_FIELDS, definition, suffix))
 
-    def create_account(self, suffix: str, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
+    def create_account(self, suffix: str, fields: Mapping[str, Json], trying: Trying) -> Row | None:
         """Create an account; return its row, or None if none has its e-mail. Remembers what to delete."""
         email = f"{self.unique_name(suffix)}{_DOMAIN}"
         sent = self._client.send("users.create", fields={"email": email, **fields}, trying=trying)
@@ -259,7 +249,7 @@ class ScratchObjects:
         answer = members(sent.answer)
         id = str(answer["userId"]) if answer.get("newUser") is True and answer.get("userId") is not None else None
 
-        def find() -> dict[str, Json] | None:
+        def find() -> Row | None:
             rows = self.list_rows(USERS)
             return next((row for row in rows if row.get("email") == email or str(row["userId"]) == id), None)
 
@@ -279,7 +269,7 @@ class ScratchObjects:
             self._client.lag = max(self._client.lag, 1.5 * (time.monotonic() - sent_at))
         return found
 
-    def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
+    def list_rows(self, listing: ListOperation) -> tuple[Row, ...]:
         """The rows of a listing; of people, who may be many, only the accounts of probes."""
         if listing != USERS:
             return self._client.reader.rows(listing).rows
@@ -291,7 +281,7 @@ class ScratchObjects:
                 break
         return accounts
 
-    def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
+    def read_row(self, listing: ListOperation, id: str) -> Row:
         """One live row. Raises Undetermined if it does not exist."""
         return required(
             next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None),
@@ -311,9 +301,8 @@ class ScratchObjects:
     def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
         read = self._client.reader.get("content-targets.list", query={"contentId": content})
-        answer = members(with_offsets(self._client.spec.behaviour, read))
-        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        targets = (parse_target_row(RemoteId(content), row) for row in rows)
+        rows = members(with_offsets(self._client.spec.behaviour, read)).get("targets") or []
+        targets = (parse_target_row(RemoteId(content), row) for row in cast("list[Row]", rows))
         return [row for row in targets if row.target == group]
 
     def delete_assignments(self, content: str, group: str) -> None:
@@ -323,23 +312,28 @@ class ScratchObjects:
             if not rows:
                 return
             for row in rows:
-                target = {"contentId": content, "targetId": group, "targetType": row.type}
-                self._client.send("content-targets.delete", fields=target)
+                self._client.send(
+                    "content-targets.delete",
+                    fields={"contentId": content, "targetId": group, "targetType": row.type},
+                )
 
-    def list_leftovers(self, *listings: ListOperation) -> list[ScratchObject]:
-        """The live objects of this and earlier runs in some listings, or in all, in deletion order."""
-        return [
-            ScratchObject(listing, str(row[listing.id]), _label(listing, row))
+    def list_leftovers(self, *listings: ListOperation) -> dict[tuple[ListOperation, str], str]:
+        """The live objects of this and earlier runs in some listings, or in all, in deletion order.
+
+        Returns listing and id of each → what it is called in a report.
+        """
+        return {
+            (listing, str(row[listing.id])): f"{_KINDS[listing]}/{_name(listing, row)} ({row[listing.id]})"
             for listing in listings or self._listings
             for row in self.list_rows(listing)
             if self._is_of_probe(listing, row)
-        ]
+        }
 
     def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for thing in self.list_leftovers():
-            if thing.listing in listings and thing.id in self._made[thing.listing]:
-                self._delete(thing)
+        for listing, id in self.list_leftovers():
+            if listing in listings and id in self._made[listing]:
+                self._delete(listing, id)
 
     def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[str], list[str]]:
         """Delete all of them; return what existed, and what could not be deleted, with the reason.
@@ -347,27 +341,27 @@ class ScratchObjects:
         contents: whose assignments to delete; None: those of the whole catalog.
         """
         things = self.list_leftovers()
-        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
+        groups = {id for listing, id in things if listing == MANUAL_GROUPS}
         if groups and contents is None:
             contents = [str(row["courseId"]) for row in self._client.reader.rows(CATALOG).rows]
         for content, group in product(contents or (), groups):
             self.delete_assignments(content, group)
-        reasons = {thing: self._delete(thing).reason for thing in things}
-        left = self.list_leftovers() if things else []
-        self.left = {thing.listing for thing in left}
-        return list(map(str, things)), [f"{thing}: {reasons.get(thing) or 'it is still there'}" for thing in left]
+        reasons = {thing: self._delete(*thing).reason for thing in things}
+        left = self.list_leftovers() if things else {}
+        self.left = {listing for listing, _ in left}
+        remaining = [f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()]
+        return list(things.values()), remaining
 
-    def _is_of_probe(self, listing: ListOperation, row: Mapping[str, Json]) -> bool:
+    def _is_of_probe(self, listing: ListOperation, row: Row) -> bool:
         """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
-        name = _label(listing, row)
+        name = _name(listing, row)
         is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
         return is_named or str(row[listing.id]) in self._made[listing]
 
-    def _delete(self, thing: ScratchObject) -> WriteResult:
-        operation = thing.listing.name.replace(".list", ".delete")
-        return self._client.send(operation, path={thing.listing.id: thing.id})
+    def _delete(self, listing: ListOperation, id: str) -> WriteResult:
+        return self._client.send(listing.name.replace(".list", ".delete"), path={listing.id: id})
 
 
-def _label(listing: ListOperation, row: Mapping[str, Json]) -> str:
+def _name(listing: ListOperation, row: Row) -> str:
     """What shows whether a probe created a row: its name, or an account's e-mail."""
     return str(row.get("email" if listing == USERS else "name") or "")

@@ -15,7 +15,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, StalePlan, UsageError
+from lmsconf.errors import LmsconfError, StalePlan, UsageError, refuse_if
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
@@ -129,19 +129,16 @@ def from_json(value: Json, kind: type[Value], place: str = "") -> Value:
         raise ValueError(f"{place}{at.strip('`').removeprefix('$')}: {message}") from error
 
 
-def refuse_missing(value: Json, whole: Json, place: str) -> None:
-    """Raise ValueError, with the place, for a key that a document lacks although its struct has a default.
+def refuse_missing(rows: Json, written: Json, place: str) -> None:
+    """Raise ValueError, with the place, for a row that lacks a key although its struct has a default.
 
-    whole: the values of the document as lmsconf writes them. Other keys may be there.
+    written: the rows as lmsconf writes them. Other keys may be there.
     """
-    if isinstance(value, dict) and isinstance(whole, dict):
-        for key, item in whole.items():
-            if key not in value:
-                raise ValueError(f"{place}{key} is missing")
-            refuse_missing(value[key], item, f"{place}{key}.")
-    elif isinstance(value, list) and isinstance(whole, list | tuple):
-        for number, (one, item) in enumerate(zip(value, whole, strict=True)):
-            refuse_missing(one, item, f"{place.removesuffix('.')}[{number}].")
+    pairs = zip(cast("list[Mapping[str, Json]]", rows), cast("list[Mapping[str, Json]]", written), strict=True)
+    for number, (row, whole) in enumerate(pairs):
+        for key in whole:
+            if key not in row:
+                raise ValueError(f"{place}[{number}].{key} is missing")
 
 
 def _decoded(kind: type, value: object) -> object:
@@ -219,10 +216,12 @@ def verify_signature(document: Mapping[str, Json], key: bytes, what: str, hint: 
     from hmac import compare_digest
 
     given = document.get("hmac")
-    if not isinstance(given, str):
-        raise StalePlan(f"the {what} is not signed, and there is a key to check it with", hint=hint)
-    if not compare_digest(given.encode("utf-8", "surrogatepass"), signature(document, key).encode("ascii")):
-        raise StalePlan(f"the {what} was signed with another key, or changed after it was signed", hint=hint)
+    is_same = compare_digest(str(given).encode("utf-8", "surrogatepass"), signature(document, key).encode("ascii"))
+    refuse_if(
+        (not isinstance(given, str), f"the {what} is not signed, and there is a key to check it with", hint),
+        (not is_same, f"the {what} was signed with another key, or changed after it was signed", hint),
+        error=StalePlan,
+    )
 
 
 def file_changed_error() -> StalePlan:

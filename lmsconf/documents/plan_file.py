@@ -31,7 +31,7 @@ from lmsconf.documents.document import (
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import StalePlan
+from lmsconf.errors import StalePlan, refuse_if
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import Effects
@@ -54,7 +54,7 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
 
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(plan)
+    return plan.masked_digest or _digest(_digested_keys(plan))
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -65,17 +65,20 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """
     document = parse_document(text)
     actual = str(document["format"])
-    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
-        raise StalePlan(
+    refuse_if(
+        (
+            actual != FORMAT and actual.startswith("lmsconf.plan/"),
             f"the file has the format {actual!r}, not {FORMAT!r}",
-            hint="Another version of lmsconf wrote it. Plan again with this one.",
-        )
-    verify_format(document, FORMAT)
-    if document.get("masked") is True:
-        raise StalePlan(
+            "Another version of lmsconf wrote it. Plan again with this one.",
+        ),
+        (
+            actual == FORMAT and document.get("masked") is True,
             "the file is a plan with masked people, and cannot be applied",
-            hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
-        )
+            "Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
+        ),
+        error=StalePlan,
+    )
+    verify_format(document, FORMAT)
     verify_seal(document)
     if signing_key is not None:
         verify_signature(
@@ -94,23 +97,14 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     )
 
 
-_latest: tuple[Plan, str] | None = None
-"""The plan that a digest was computed for last: a command shows it, compares it and writes it down."""
-
-
-def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
-    """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
-    global _latest
-    latest = _latest  # replaced as a whole by another thread
-    if latest is not None and latest[0] is plan:
-        return latest[1]
-    document = _digested_keys(plan) if digested is None else digested
-    changes = cast("list[dict[str, Json]]", document["changes"])
+def _digest(digested: Mapping[str, Json]) -> str:
+    """Return the digest of a plan from the part of its document that it is computed from."""
     # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
-    digest = sha256({**document, "changes": bare})
-    _latest = plan, digest
-    return digest
+    bare = [
+        without_keys(change, "source", "about", "origin", "undo")
+        for change in cast("list[dict[str, Json]]", digested["changes"])
+    ]
+    return sha256({**digested, "changes": bare})
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -150,7 +144,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     }
     return {
         **digested,
-        "digest": plan.masked_digest or _digest(plan, digested),
+        "digest": plan.masked_digest or _digest(digested),
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,
@@ -205,8 +199,11 @@ def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
     groups = value_at(effects, list[dict[str, Json]], "groups")
     if isinstance(members, list):
         groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
-    contents = [{**content, "counts": content} for content in value_at(effects, list[dict[str, Json]], "contents")]
-    return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
+    return {
+        **effects,
+        "contents": [{**one, "counts": one} for one in value_at(effects, list[dict[str, Json]], "contents")],
+        "groups": cast("Json", groups),
+    }
 
 
 PAIRS = "$pairs"
@@ -225,7 +222,7 @@ def request_body_json(body: object) -> Json:
     """Return a request body as JSON, with `{"$ref": "group/Sales"}` for an id that is not known yet.
 
     An object with such an id as a key becomes `{"$pairs": [[key, value], …]}`. Raises ValueError for a body with a key
-    `$ref` or `$pairs`, TypeError for a value that JSON lacks.
+    `$ref` or `$pairs`.
     """
     if isinstance(body, Ref):
         whole: dict[str, Json] = {"$ref": str(body.address)}
@@ -238,22 +235,19 @@ def request_body_json(body: object) -> Json:
         return {key: request_body_json(value) for key, value in body.items()}
     if isinstance(body, list):
         return [request_body_json(item) for item in body]
-    if body is None or isinstance(body, (str, int, float)):
-        return body
-    raise TypeError(f"a request body cannot hold a {type(body).__name__}")
+    return cast("Json", body)
 
 
 def request_body_from_json(body: Json) -> object:
     """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            part = value_at(body, str, "choice") if "choice" in body else None
-            return Ref(Address.parse(value_at(body, str, "$ref")), part)
+            address = Address.parse(value_at(body, str, "$ref"))
+            return Ref(address, value_at(body, str, "choice") if "choice" in body else None)
         if PAIRS in body:
-            pairs = value_at(body, list[tuple[object, object]], PAIRS)
             return {
                 request_body_from_json(cast(Json, key)): request_body_from_json(cast(Json, value))
-                for key, value in pairs
+                for key, value in value_at(body, list[tuple[object, object]], PAIRS)
             }
         return {key: request_body_from_json(value) for key, value in body.items()}
     return [request_body_from_json(item) for item in body] if isinstance(body, list) else body

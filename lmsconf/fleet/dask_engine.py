@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,21 +23,14 @@ from msgspec.structs import replace
 from lmsconf.documents.document import TOOL, from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
-from lmsconf.fleet.fleet_run import run_in_threads
+from lmsconf.fleet.fleet_run import Listener, run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import interrupt_run
+from lmsconf.fleet.worker import end_idle, interrupt_run
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
 
 _WORKERS_WITHIN: Final = 60.0
-
-
-class SchedulerUnavailable(LmsconfError):
-    """The Dask scheduler cannot be reached, or has no worker."""
-
-    code = "fleet/scheduler"
-    exit = ExitCode.UNREACHABLE
 
 
 def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
@@ -79,22 +72,22 @@ def run_on_dask(
     most: int | None,
     time_limit: float | None,
     tasks: Sequence[FleetTask],
+    listener: Listener,
     *,
     unencrypted: bool,
-) -> Generator[FleetEntry]:
-    """Run tasks on the workers of a scheduler; yield the result of each, as they end, and write its file.
+) -> None:
+    """Run tasks on the workers of a scheduler; write the file of each result, and pass it on: an Engine.
 
     folder: the project's folder on the workers. most: how many tasks run at a time; None: as many as the workers have
     threads. time_limit: seconds for one task; None: no limit. unencrypted: as for `find_scheduler`.
 
-    Raises SchedulerUnavailable.
+    Raises LmsconfError with exit 8 where the scheduler does not answer, or has no worker.
     """
     with _connected(scheduler, unencrypted) as client:
         # Two for each thread of a worker, so that none waits for its next task.
         most = most or 2 * max(1, sum(client.nthreads().values()))
         workers = _DaskWorkers(client, digests, folder, most, time_limit)
-        # Who leaves the scheduler waits for no result any more.
-        yield from run_in_threads(workers.run, workers.interrupt, client.close, most, tasks)
+        run_in_threads(workers.run, workers.interrupt, workers.leave, most, tasks, listener)
 
 
 class _DaskWorkers:
@@ -115,8 +108,13 @@ class _DaskWorkers:
             return task.lost(error.exit, error.problems[0])
         # A tuple of a name for all tasks of a run, and one for each. Any other key would be a digest of the arguments,
         # and give the result of an equal task that is still known.
-        key = (f"lmsconf-{task.action}-{self._name}", task.workspace)
-        future = self._client.submit(run_task, TOOL, msgspec.json.encode(job).decode(), key=key, pure=False)
+        future = self._client.submit(
+            run_task,
+            TOOL,
+            msgspec.json.encode(job).decode(),
+            key=(f"lmsconf-{task.action}-{self._name}", task.workspace),
+            pure=False,
+        )
         try:
             result = from_json(json.loads(future.result()), DaskResult)
         except Exception as error:  # of the scheduler, or whatever a worker raised
@@ -138,17 +136,21 @@ class _DaskWorkers:
         with suppress(OSError):
             self._client.run(interrupt_run, self._name, int(number), on_error="ignore")
 
+    def leave(self) -> None:
+        """End the processes that wait for tasks; who leaves the scheduler waits for no result any more."""
+        with suppress(OSError):
+            self._client.run(end_idle, self._name, on_error="ignore")
+        self._client.close()
+
     def _job(self, task: FleetTask) -> DaskJob:
-        plan = None
-        if task.action is FleetAction.APPLY and task.out is not None:
-            plan = read_text(plan_path(task.out, task.workspace), regular=True)
+        is_apply = task.action is FleetAction.APPLY
         return DaskJob(
             run=self._name,
             root=str(self._folder),
             project=self._digests.of(task.workspace),
             task=replace(with_part_of_rate(task, self._most), out=None),
             time_limit=self._time_limit,
-            plan=plan,
+            plan=read_text(plan_path(str(task.out), task.workspace), regular=True) if is_apply else None,
         )
 
     def _kept(self, task: FleetTask, entry: FleetEntry, text: str | None) -> FleetEntry:
@@ -169,8 +171,9 @@ def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
     if error is not None and not isinstance(error, CancelledError):
         name = type(error).__name__
         message, code = _FAILURES.get(name, f"the Dask worker failed with {name}"), ExitCode.ERROR
-    again = f"Run it again with --select workspace={task.workspace}"
-    return task.lost(code, Problem(code=LOST, message=message, hint=again))
+    return task.lost(
+        code, Problem(code=LOST, message=message, hint=f"Run it again with --select workspace={task.workspace}")
+    )
 
 
 _FAILURES: Final = {
@@ -181,23 +184,27 @@ _FAILURES: Final = {
 
 @contextmanager
 def _connected(address: str, unencrypted: bool) -> Iterator[Any]:
-    """Connect to the scheduler. Raises SchedulerUnavailable where it does not answer, or has no worker in time."""
+    """Connect to the scheduler. Raises LmsconfError where it does not answer, or has no worker in time."""
     from distributed import Client
 
     try:
         client = Client(address, set_as_default=False, name="lmsconf")
     except (OSError, ValueError, TypeError) as error:
-        raise SchedulerUnavailable(
+        raise LmsconfError(
             f"the Dask scheduler {address} cannot be reached: {type(error).__name__}",
             hint="Check the address, that it runs, and the certificates in Dask's configuration.",
+            code="fleet/scheduler",
+            exit=ExitCode.UNREACHABLE,
         ) from error
     with client:
         try:
             client.wait_for_workers(1, timeout=_WORKERS_WITHIN)
         except TimeoutError as error:
-            raise SchedulerUnavailable(
+            raise LmsconfError(
                 f"the Dask scheduler {address} has no worker after {_WORKERS_WITHIN:.0f} seconds",
                 hint="Start workers, with lmsconf and the project.",
+                code="fleet/scheduler",
+                exit=ExitCode.UNREACHABLE,
             ) from error
         for worker in client.nthreads():
             _refuse_unencrypted(worker, unencrypted)

@@ -5,11 +5,9 @@ It takes and returns JSON and raises nothing: Dask writes exceptions, and what l
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +22,11 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
 from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, sha256, sha256_of_bytes
 from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.render.resource_wording import name_list
-from lmsconf.support.files import read_text, write_atomically
+from lmsconf.support.files import os_errors_as, read_text, write_atomically
 
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
 """The statuses of a Dask worker whose tasks another one gets."""
@@ -37,13 +35,13 @@ _ENDING: Final = ("closing", "closed", "failed", "stopping")
 class DaskJob(Struct, frozen=True, kw_only=True):
     """What travels for one task.
 
-    run: the name of the run. root: the project's folder on the worker. project: the digest of the coordinator's.
-    time_limit: seconds for the task. plan: the plan file to apply.
+    run: the name of the run. root: the project's folder on the worker. project: the digests of files and folders
+    of the coordinator's, by name. time_limit: seconds for the task. plan: the plan file to apply.
     """
 
     run: str
     root: str
-    project: ProjectDigest
+    project: Mapping[str, str]
     task: FleetTask
     time_limit: float | None = None
     plan: str | None = None
@@ -85,11 +83,8 @@ def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
             f"the worker has no project in {root}",
             "Name its folder on the workers with --worker-project.",
         )
-    wanted = job.project
-    for names, digest in ((wanted.files, wanted.settings), (wanted.folders, wanted.manifests)):
-        if _digest(root, names) != digest:
-            return DaskResult(problem=other_project(names))
-    return None
+    differing = [name for name, digest in job.project.items() if _digest(root, name) != digest]
+    return DaskResult(problem=other_project(differing)) if differing else None
 
 
 def _answered(root: Path, job: DaskJob) -> DaskResult:
@@ -102,7 +97,7 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
         if job.plan is not None:
             write_atomically(plan_path(folder, task.workspace), job.plan, durable=False)
             task = _attempted(task, root, job.run)
-        with task_process(job.run, (str(root), job.project.settings), root, os.environ, BOUND) as process:
+        with task_process(job.run, root, os.environ, BOUND) as process:
             entry = process.run(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
     return DaskResult(entry=entry, text=text)
@@ -144,40 +139,20 @@ def _refused(code: str, message: str, hint: str | None = None) -> DaskResult:
     return DaskResult(problem=Problem(code=code, message=message, hint=hint))
 
 
-_ENDINGS: Final = (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods")
-"""Of manifests, and of tables that they name."""
-
-
-class ProjectDigest(Struct, frozen=True, kw_only=True):
-    """The files of a project that decide about one workspace.
-
-    files: the project file and its table of workspaces. folders: those of the workspace's manifests. settings,
-    manifests: the digest of both.
-    """
-
-    files: tuple[str, ...]
-    folders: tuple[str, ...]
-    settings: str
-    manifests: str
-
-
 class ProjectDigests:
-    """The digests of one project; each set of folders is read once."""
+    """The digests of one project; each of its files and folders is read once."""
 
     def __init__(self, root: Path, project: ProjectFile) -> None:
         self._root, self._project = root, project
         self._digest = cache(partial(_digest, root))
         self._digest_of_read = cache(partial(_digest_of_read, root))
 
-    def of(self, workspace: str) -> ProjectDigest:
-        """Return the digest of what decides about a workspace."""
+    def of(self, workspace: str) -> dict[str, str]:
+        """Return the digests of what decides about a workspace: project file, table and folders, by name."""
         values = self._project.pattern_values(workspace)
-        named = [expand_pattern(name, values) for name in self._project.folders(workspace)]
-        files = tuple(sorted({PROJECT_FILE, self._project.places.at("workspaces", workspace, "url").file}))
-        folders = tuple(named or [MANIFESTS])
-        return ProjectDigest(
-            files=files, folders=folders, settings=self._digest(files), manifests=self._digest(folders)
-        )
+        folders = [expand_pattern(name, values) for name in self._project.folders(workspace)] or [MANIFESTS]
+        table = self._project.places.at("workspaces", workspace, "url").file
+        return {name: self._digest(name) for name in (PROJECT_FILE, table, *folders)}
 
     def made_elsewhere(self, plan: str) -> tuple[str, ...]:
         """Return the files that a plan file was made from, if any differs here; empty if none does."""
@@ -207,26 +182,22 @@ def other_project(names: Sequence[str]) -> Problem:
     )
 
 
-def _digest(root: Path, names: Iterable[str]) -> str:
-    """Return a digest of path and content of files, and of all files below folders."""
-    lines: list[Json] = []
-    for name in names:
-        path = root / name
-        files = sorted(_below(path)) if path.is_dir() else [path]
-        lines += [[file.relative_to(root).as_posix(), _content_digest(file)] for file in files]
-    return sha256(lines)
+def _digest(root: Path, name: str) -> str:
+    """Return a digest of the content of a file, or of path and content of all files below a folder."""
+    path = root / name
+    files = sorted(_below(path)) if path.is_dir() else [path]
+    return sha256([[file.relative_to(root).as_posix(), _content_digest(file)] for file in files])
 
 
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
     for path in folder.rglob("*"):
-        if path.suffix in _ENDINGS and not any(name.startswith(".") for name in path.relative_to(folder).parts):
+        is_hidden = any(name.startswith(".") for name in path.relative_to(folder).parts)
+        if path.suffix in (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods") and not is_hidden:
             yield path
 
 
 def _content_digest(path: Path) -> str | None:
-    """Return the digest of a file's content; None for what is not a readable file."""
-    with suppress(OSError):
-        if path.is_file():
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-    return None
+    """Return the digest of a file's content; None for what is not a file. Raises LmsconfError."""
+    with os_errors_as(f"{path} cannot be read", "Check its permissions."):
+        return sha256_of_bytes(path.read_bytes()) if path.is_file() else None

@@ -10,11 +10,10 @@ import re
 import secrets
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -33,7 +32,7 @@ from lmsconf.errors import (
     shorten,
 )
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import interrupt_run, kill_run, retire_idle, task_process
+from lmsconf.fleet.worker import end_idle, interrupt_run, kill_run, task_process
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
@@ -44,13 +43,12 @@ from lmsconf.support.url_rules import ALLOWED_HOSTS
 INDEX: Final = "index.json"
 _EDITED: Final = "It was edited. Create it again with lmsconf fleet."
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
-"""Run tasks and yield the result of each, in any order.
-
-A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields what is known of tasks that end
-nevertheless, and raises it again.
-"""
 Listener = Callable[[FleetEntry], None]
+Engine = Callable[[Sequence[FleetTask], Listener], None]
+"""Run tasks and pass on the result of each, in any order.
+
+After a KeyboardInterrupt it passes on what is known of tasks that end nevertheless, and raises it again.
+"""
 _GRACE: Final = 30.0
 """Seconds in which interrupted tasks may finish the calls that they have sent, and write their reports."""
 
@@ -61,8 +59,9 @@ def run_in_threads(
     kill: Callable[[], object],
     number: int,
     tasks: Sequence[FleetTask],
-) -> Generator[FleetEntry]:
-    """Run tasks, so many at a time; yield results as they come, after an interruption too, which is raised again.
+    listener: Listener,
+) -> None:
+    """Run tasks, so many at a time; pass on results, after an interruption too, which is raised again.
 
     run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
     and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
@@ -80,13 +79,13 @@ def run_in_threads(
         results |= {threads.submit(run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
-            yield result.result()
+            listener(result.result())
     except KeyboardInterrupt as cut:
         begun = interrupted(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
         with suppress(TimeoutError):
             for result in as_completed(begun, timeout=_GRACE):
                 if result.exception() is None and not result.result().is_lost:
-                    yield result.result()
+                    listener(result.result())
         raise
     except BaseException:
         wait(interrupted(signal.SIGTERM), timeout=_GRACE)
@@ -107,7 +106,7 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
     names = sorted(name for name in every if selector.fits(name, project.labels(name)))
     if not names:
         known = {f"{key}={value}" for name in every for key, value in {WORKSPACE: name, **project.labels(name)}.items()}
-        asked = [f"{one.key}={one.value}" for one in selector.requirements if one.value and not one.negated]
+        asked = [f"{key}={value}" for key, value, negated in selector.requirements if value and not negated]
         near = next(filter(None, (did_you_mean(one, sorted(known)) for one in asked if one not in known)), None)
         raise UsageError(
             f"--select {selector.text}: no workspace has these labels",
@@ -166,11 +165,11 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
     for variable, by_host in hosts.items():
         if len(by_host) > 1 and not by_host.keys() <= listed:
             first, second, *_ = by_host
-            some = ",".join(sorted(by_host)[:3])
             yield Problem(
                 code="fleet/shared-token",
                 message=f"{variable} would send one token to {len(by_host):,} hosts, such as {first} and {second}",
-                hint=f"Name a variable for each host, or list the hosts: {ALLOWED_HOSTS}={some}",
+                hint="Name a variable for each host, or list the hosts: "
+                f"{ALLOWED_HOSTS}={','.join(sorted(by_host)[:3])}",
                 source=project.places.at("workspaces", by_host[second], "token"),
             )
 
@@ -180,15 +179,14 @@ def run_tasks(tasks: Sequence[FleetTask], engine: Engine, entries: dict[str, Fle
 
     After an interruption, that is the result of those that have none.
     """
-    results = engine(tasks)
+
+    def listener(entry: FleetEntry) -> None:
+        entries[entry.workspace] = entry
+        tell(entry)
+
     try:
-        for entry in results:
-            entries[entry.workspace] = entry
-            tell(entry)
+        engine(tasks, listener)
     except KeyboardInterrupt as cut:
-        with suppress(KeyboardInterrupt):  # the engine, which may not know of it yet, raises it at its end
-            for entry in chain([results.throw(cut)], results):
-                entries[entry.workspace] = entry
         problem = Problem(
             code="interrupted",
             message="the run was interrupted before this workspace had a result",
@@ -257,33 +255,28 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
 WORKSPACE: Final = "workspace"
 """A label that every workspace has: its name."""
 EVERY: Final = "*"
-_KEY: Final = r"[A-Za-z][A-Za-z0-9_.-]*"
-_EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*)")
-_PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
-
-
-class Requirement(Struct, frozen=True):
-    """One part of a selector. value: that the label has, or has not; None: that there is such a label, or none."""
-
-    key: str
-    value: str | None
-    negated: bool
-
-    def fits(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet it. As with kubectl, a label that is missing meets `!=`."""
-        holds = self.key in labels if self.value is None else labels.get(self.key) == self.value
-        return holds is not self.negated
+_REQUIREMENT: Final = re.compile(
+    r"(!?)\s*([A-Za-z][A-Za-z0-9_.-]*)"  # a label
+    r"(?:\s*(==|=|!=)\s*([A-Za-z0-9][A-Za-z0-9_.-]*))?"  # and its value
+)
 
 
 class LabelSelector(Struct, frozen=True):
-    """What workspaces must meet to be selected: all of its requirements."""
+    """What workspaces must meet to be selected: all of its requirements.
+
+    Each is the key of a label, the value that it has, None where any will do, and whether it is negated.
+    """
 
     text: str
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[tuple[str, str | None, bool], ...]
 
     def fits(self, workspace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a workspace with these labels is selected."""
-        return all(requirement.fits({WORKSPACE: workspace, **labels}) for requirement in self.requirements)
+        """Whether a workspace with these labels is selected. As with kubectl, a missing label meets `!=`."""
+        known = {WORKSPACE: workspace, **labels}
+        return all(
+            (key in known if value is None else known.get(key) == value) is not negated
+            for key, value, negated in self.requirements
+        )
 
 
 def parse_selector(text: str, option: str) -> LabelSelector:
@@ -293,38 +286,38 @@ def parse_selector(text: str, option: str) -> LabelSelector:
     return LabelSelector(text, tuple(_requirement(part.strip(), option) for part in text.split(",")))
 
 
-def _requirement(part: str, option: str) -> Requirement:
-    if equal := _EQUAL.fullmatch(part):
-        key, sign, value = equal.groups()
-        return Requirement(key, value, sign == "!=")
-    if present := _PRESENT.fullmatch(part):
-        return Requirement(present[2], None, bool(present[1]))
-    hint = "Write ring=canary, region!=us, ring or !ring, with commas between them."
-    if "(" in part:
-        hint += " Sets, as in `ring in (a, b)`, are not supported."
-    raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)
+def _requirement(part: str, option: str) -> tuple[str, str | None, bool]:
+    match = _REQUIREMENT.fullmatch(part)
+    if match is None or (match[1] and match[3]):
+        sets = " Sets, as in `ring in (a, b)`, are not supported." if "(" in part else ""
+        hint = f"Write ring=canary, region!=us, ring or !ring, with commas between them.{sets}"
+        raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)
+    return match[2], match[4], bool(match[1]) or match[3] == "!="
 
 
 def run_locally(
-    root: Path, environ: Mapping[str, str], processes: int, time_limit: float | None, tasks: Sequence[FleetTask]
-) -> Generator[FleetEntry]:
-    """Run tasks in so many worker processes; yield the result of each, as they end: an Engine.
+    root: Path,
+    environ: Mapping[str, str],
+    processes: int,
+    time_limit: float | None,
+    tasks: Sequence[FleetTask],
+    listener: Listener,
+) -> None:
+    """Run tasks in so many worker processes; pass on the result of each, as they end: an Engine.
 
     time_limit: seconds for one task; None: no limit. Raises LmsconfError if a worker process cannot be started.
     """
     number, name = max(1, min(processes, len(tasks))), secrets.token_hex(6)
-    kept_for = str(root), name
 
     def run(task: FleetTask) -> FleetEntry:
         """Let a worker run a task, another one where it has died."""
-        with task_process(name, kept_for, root, environ) as process:
-            return process.run(task, time_limit)
+        with task_process(name, root, environ) as process:
+            return process.run(with_part_of_rate(task, number), time_limit)
 
     try:
         with ExitStack() as started:
             for _ in tasks[:number]:
-                started.enter_context(task_process(name, kept_for, root, environ))
-        shared = [with_part_of_rate(task, number) for task in tasks]
-        yield from run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, shared)
+                started.enter_context(task_process(name, root, environ))
+        run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, tasks, listener)
     finally:
-        retire_idle(kept_for)
+        end_idle(name)

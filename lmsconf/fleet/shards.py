@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.documents.document import change_json
+from lmsconf.documents.document import change_json, without_keys
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
@@ -59,15 +59,18 @@ def matrix_document(format: str, shards: int, selector: str, max_rate: float | N
     rate = None if max_rate is None else f"{max_rate / shards:g}"
     selected = "" if selector == "*" else f" --select {quote(selector)}"
     limited = "" if rate is None else f" --max-rate {rate}"
-    jobs = {
-        "shards": shards,
-        "numbers": [f"{number}/{shards}" for number in range(1, shards + 1)],
-        "select": selector,
-        "rate": rate,
-        "image": image,
-        "command": f"lmsconf fleet plan{selected}{limited}",
-    }
-    text = template_text("matrix.json.j2", format=format, matrix=jobs)
+    text = template_text(
+        "matrix.json.j2",
+        format=format,
+        matrix={
+            "shards": shards,
+            "numbers": [f"{number}/{shards}" for number in range(1, shards + 1)],
+            "select": selector,
+            "rate": rate,
+            "image": image,
+            "command": f"lmsconf fleet plan{selected}{limited}",
+        },
+    )
     return json.dumps(json.loads(text), indent=None if format == "github" else 2) + "\n"
 
 
@@ -110,8 +113,11 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    created_at = min(index.created_at for index in indexes.values())
-    index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
+    index = fleet_index(
+        {name: entry for name, (entry, _) in entries.items()},
+        first.action,
+        min(index.created_at for index in indexes.values()),
+    )
     write_index(out, index, key)
     return index
 
@@ -122,8 +128,10 @@ def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[Flee
     for folder, index in indexes:
         for entry in index.entries:
             if entry.workspace in entries:
-                both = f"{entries[entry.workspace][1]} and {folder}"
-                raise LmsconfError(f"the workspace {entry.workspace} is in two folders: {both}", hint=_ONE_RUN)
+                raise LmsconfError(
+                    f"the workspace {entry.workspace} is in two folders: {entries[entry.workspace][1]} and {folder}",
+                    hint=_ONE_RUN,
+                )
             entries[entry.workspace] = entry, folder
     return entries
 
@@ -179,7 +187,7 @@ def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[Shar
     known: dict[str, tuple[Change, list[str]]] = {}
     for workspace, changes in plans:
         for change in changes:
-            key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
+            key = sha256(without_keys(change_json(change), *_DIFFERS))
             known.setdefault(key, (change, []))[1].append(workspace)
     kept = [(tuple(names), replace(first, id=None, problems=(), undo=FULL_UNDO)) for first, names in known.values()]
     alone = grouped((one for one in kept if len(one[0]) == 1), lambda one: _without_name(one[1]))
@@ -210,5 +218,5 @@ def _without_name(change: Change) -> str:
             return {key: unnamed(item) for key, item in value.items()}
         return "" if value == name else value
 
-    left_out = (*_DIFFERS, "address", "name")
-    return sha256({key: unnamed(value) for key, value in change_json(change).items() if key not in left_out})
+    kept = without_keys(change_json(change), *_DIFFERS, "address", "name")
+    return sha256({key: unnamed(value) for key, value in kept.items()})

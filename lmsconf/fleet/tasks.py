@@ -7,8 +7,8 @@ one workspace, and are ignored.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -38,7 +38,7 @@ from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
-from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
+from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 Document = TypeVar("Document")
@@ -118,36 +118,33 @@ class TaskRunner:
         # Notes are about one workspace.
         project = replace(self._project, notes=[])
         try:
-            settings = settings_of(project, self._root, task.workspace, self._environ)
-            return _ACTIONS[task.action](self, task, settings, task.entry(ExitCode.OK))
+            opened = Project(
+                settings=settings_of(project, self._root, task.workspace, self._environ),
+                environ=self._environ,
+                parallelism=task.parallelism,
+                max_rate=task.max_rate,
+                rate_limiters=self._rate_limiters,
+            )
+            return _ACTIONS[task.action](self, task, opened, task.entry(ExitCode.OK))
         except LmsconfError as error:
             problems, file = error.problems, None
             with suppress(LmsconfError):  # of what could not be done in the workspace, the result says more
                 file = self._saved(task, "problems", lambda: problems_json(problems))
             return replace(task.entry(error.exit, *_errors(problems)), file=file)
 
-    @contextmanager
-    def _reader(self, task: FleetTask, settings: Settings) -> Iterator[WorkspaceReader]:
-        with Connection(
-            settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
-        ) as connection:
-            yield WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
-
-    def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        problems = validate_offline(settings).problems
+    def validate(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
+        problems = project.validate()
         errors = _errors(problems)
         return replace(
             entry,
             exit=ExitCode.ERROR if errors else ExitCode.OK,
             summary={"problems": len(problems)},
-            problems=tuple(errors),
+            problems=errors,
             file=self._saved(task, "problems", lambda: problems_json(problems)) if problems else None,
         )
 
-    def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        plan = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters).plan(
-            base=task.base, trust_project=task.trusted, effects=task.effects
-        )
+    def plan(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
+        plan = project.plan(base=task.base, trust_project=task.trusted, effects=task.effects)
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
@@ -171,23 +168,28 @@ class TaskRunner:
         write_atomically(Path(task.out, name), text(), durable=self._durable)
         return name
 
-    def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        manifests = load_manifests(settings)
-        with self._reader(task, settings) as reader:
-            report = reader.drift(manifests)
+    def drift(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
+        report = project.drift()
         return replace(
             entry,
             exit=report.exit,
             summary={"differences": len(report.findings), "ignored": len(report.ignored)},
-            problems=tuple(_errors(report.problems)),
+            problems=_errors(report.problems),
             file=self._saved(task, "drift", lambda: drift_json(report)),
         )
 
-    def test(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+    def test(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
+        settings = project.settings
         manifests = error_free(load_manifests(settings))
         tests = [test for test in manifests.tests if test.applies_in(settings.policy.workspace)]
-        with self._reader(task, settings) as reader:
-            state, header = read_people_view(reader, manifests, query_of(tests))
+        with Connection(
+            settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
+        ) as connection:
+            state, header = read_people_view(
+                WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism),
+                manifests,
+                query_of(tests),
+            )
         if not header.planned:
             raise ProblemsFound(header.problems)
         report = judge_report(state, header, tests)
@@ -198,7 +200,7 @@ class TaskRunner:
             problems=tuple(failed_problems(report.results)),
         )
 
-    def apply(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+    def apply(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
         """Apply the plan file in `out`, as `lmsconf apply PLANFILE` does."""
         plan = load_file(plan_path(task.out or self._root, task.workspace), loads, self._key)
         options = ApplyOptions(
@@ -209,23 +211,22 @@ class TaskRunner:
             interrupts=self._interrupts,
             rate_limiters=self._rate_limiters,
         )
-        with options.interrupts.installed():
-            if task.attempt == 1:
-                report, _ = apply_safely(settings, saved_plan(plan), options, ApplyEvents())
-                done = report.count(CallStatus.DONE)
-            else:
-                report, done = apply_again(settings, plan, options, has_journals=task.has_journals)
-            return replace(
-                entry,
-                exit=ExitCode(report.exit),
-                digest=report.plan_digest,
-                summary={"calls": len(plan.calls), "done": done},
-                problems=tuple(_errors(report.problems)),
-                file=self._saved(task, "report", lambda: reports.apply_json(report)),
-            )
+        if task.attempt == 1:
+            report, _ = apply_safely(project.settings, saved_plan(plan), options, ApplyEvents())
+            done = report.count(CallStatus.DONE)
+        else:
+            report, done = apply_again(project.settings, plan, options, has_journals=task.has_journals)
+        return replace(
+            entry,
+            exit=ExitCode(report.exit),
+            digest=report.plan_digest,
+            summary={"calls": len(plan.calls), "done": done},
+            problems=_errors(report.problems),
+            file=self._saved(task, "report", lambda: reports.apply_json(report)),
+        )
 
 
-_ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Settings, FleetEntry], FleetEntry]]] = {
+_ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Project, FleetEntry], FleetEntry]]] = {
     FleetAction.VALIDATE: TaskRunner.validate,
     FleetAction.PLAN: TaskRunner.plan,
     FleetAction.DRIFT: TaskRunner.drift,
@@ -257,8 +258,8 @@ def result_files(workspace: str) -> list[str]:
     return [f"{workspace}.{what}.json" for what in ("plan", "problems", "drift", "report")]
 
 
-def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
-    return [problem for problem in problems if problem.is_error]
+def _errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(problem for problem in problems if problem.is_error)
 
 
 _AGAIN_AFTER: Final = 2.0

@@ -72,12 +72,14 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
         totals = {entry.workspace: entry.guards.get(name) for entry in index.entries if not entry.failed}
         unknown = [workspace for workspace, number in totals.items() if number is None]
         total = None if unknown else sum(number or 0 for number in totals.values())
-        if any(consent.guard == name and consent.number == total for consent in consents):
-            continue
-        if total is None or total > limit:
+        is_allowed = any(consent.guard == name and consent.number == total for consent in consents)
+        if not is_allowed and (total is None or total > limit):
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
-            missing = f"the total is not known without the number of {name_list(unknown, 3)}"
-            counted = missing if total is None else counted_words(name, total)
+            counted = (
+                f"the total is not known without the number of {name_list(unknown, 3)}"
+                if total is None
+                else counted_words(name, total)
+            )
             problems.append(
                 Problem(
                     code=f"guard/{name}",

@@ -4,9 +4,9 @@
 With `--bound`, it also ends in the middle of a task, at once: then another machine is given that task. Its result files
 are temporary then, and are not synced.
 
-A process is of one project, and waits a while for its next task. Dask runs functions in threads; a process can be
-stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask worker. There it gets
-its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
+A process is of one run, and waits for its next task until the run ends. Dask runs functions in threads; a process
+can be stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask worker.
+There it gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 from typing import IO, Final, cast
 
 import msgspec
@@ -47,9 +47,8 @@ def main(arguments: list[str]) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGTERM, raise_terminated)
     gc.set_threshold(100_000)
-    is_bound, key = BOUND in arguments, os.environ.get("LMSCONF_PLAN_KEY")
+    is_bound, signing_key = BOUND in arguments, os.environb.get(b"LMSCONF_PLAN_KEY")
     try:
-        signing_key = None if key is None else os.fsencode(key)
         runner = TaskRunner(Path(arguments[0]), os.environ, signing_key, durable=not is_bound)
         for line in _bound(sys.stdin) if is_bound else sys.stdin:
             interrupts = Interrupts()
@@ -64,30 +63,25 @@ def main(arguments: list[str]) -> int:
 
 def _bound(tasks: Iterable[str]) -> Iterator[str]:
     """Yield the lines of stdin; kill this process group where stdin ends before the work on a line does."""
-    lines: SimpleQueue[str | None] = SimpleQueue()
-    begun = ended = 0  # counted: the next line may be read before the work on this one is noted as ended
+    lines: Queue[str | None] = Queue()
 
     def read() -> None:
-        nonlocal begun
         for line in tasks:
-            begun += 1
             lines.put(line)
-        if begun > ended:
+        if lines.unfinished_tasks:
             os.killpg(0, signal.SIGKILL)
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
     while (line := lines.get()) is not None:
         yield line
-        ended += 1
+        lines.task_done()
 
 
-_IDLE: Final = 30.0
-"""Seconds for which a process waits for the next task."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whether the Dask worker still runs."""
 _changing = threading.Lock()
-_idle: dict[tuple[str, str], list[TaskProcess]] = defaultdict(list)
+_idle: dict[str, list[TaskProcess]] = defaultdict(list)
 _running: dict[str, set[TaskProcess]] = defaultdict(set)
 _interrupted: dict[str, int] = {}
 
@@ -137,7 +131,6 @@ class TaskProcess(subprocess.Popen[bytes]):
             process_group=0,  # so that a token's command ends with it
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        self.retirement = threading.Timer(_IDLE, _retire, [self])
 
     def run(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = lambda: True) -> FleetEntry:
         """Give it a task, and return its result; one that is lost if it dies.
@@ -171,27 +164,18 @@ class TaskProcess(subprocess.Popen[bytes]):
 
     def close(self) -> None:
         """End it, and the programs that it has started. It has no task."""
-        self.retirement.cancel()
-        self.kill()
-        with suppress(BrokenPipeError):  # what it has not read is lost with it
-            cast("IO[bytes]", self.stdin).close()
-        self.wait()
-        cast("IO[bytes]", self.stdout).close()
+        with suppress(BrokenPipeError), self:  # what it has not read is lost with it
+            self.kill()
 
 
 @contextmanager
-def task_process(
-    run: str, kept_for: tuple[str, str], root: Path, environ: Mapping[str, str], *options: str
-) -> Iterator[TaskProcess]:
-    """Yield an idle process, or a new one; then it is idle again. Raises LmsconfError if none can be started.
+def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str) -> Iterator[TaskProcess]:
+    """Yield an idle process of a run, or a new one; then it is idle again. Raises LmsconfError if none starts.
 
-    kept_for: what it has read, and can be used again for. root, environ, options: of a new one.
+    root, environ, options: of a new one.
     """
     with _changing:
-        waiting = _idle[kept_for]
-        process = waiting.pop() if waiting else None
-        if process is not None:
-            process.retirement.cancel()
+        process = _idle[run].pop() if _idle[run] else None
     with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
         process = process or TaskProcess(root, environ, *options)
     with _changing:
@@ -205,29 +189,16 @@ def task_process(
             _running[run].discard(process)
             is_reusable = process.poll() is None and run not in _interrupted
             if is_reusable:
-                _idle[kept_for].append(process)
-                process.retirement = threading.Timer(_IDLE, _retire, [process])
-                process.retirement.daemon = True
-                process.retirement.start()
+                _idle[run].append(process)
         if not is_reusable:
             process.close()
 
 
-def retire_idle(kept_for: tuple[str, str]) -> None:
-    """End the processes that wait for such tasks."""
+def end_idle(run: str) -> None:
+    """End the processes that wait for tasks of a run."""
     with _changing:
-        waiting = _idle.pop(kept_for, [])
+        waiting = _idle.pop(run, [])
     for process in waiting:
-        process.close()
-
-
-def _retire(process: TaskProcess) -> None:
-    """End a process that has got no task for some time."""
-    with _changing:
-        holding = [waiting for waiting in _idle.values() if process in waiting]
-        for waiting in holding:
-            waiting.remove(process)
-    if holding:
         process.close()
 
 

@@ -35,17 +35,11 @@ def read_text(path: Path, *, regular: bool = False) -> str:
     regular: whether a pipe or a device is refused, too, which may never end.
     """
     try:
-        # O_NONBLOCK: opening a named pipe would block until it has a writer.
-        flags = os.O_NONBLOCK if regular else 0
-        with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
-            status = os.fstat(file.fileno())
-            if regular and not stat.S_ISREG(status.st_mode):
+        with open_nonblocking(path) if regular else path.open("rb") as file:
+            if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise LmsconfError(f"{path} is a pipe or a device, not a file", hint=_NOT_OURS)
-            size, data = status.st_size, bytearray()
-            while size <= LARGEST and (piece := file.read1()):
-                data += piece
-                size = max(size, len(data))
-        if size > LARGEST:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
             raise LmsconfError(f"{path} is larger than {LARGEST >> 20} MiB", hint=_NOT_OURS)
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -74,12 +68,14 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE
     with os_errors_as(
         f"{path} cannot be written", "Check that its folder exists and is writable, and that there is free space."
     ):
-        if _stays(path):
-            _pour(path, content)
-        else:
-            _replace(path, content, mode, durable)
-            if durable:
-                fsync_folder(path.parent)
+        handle = _opened_in_place(path)
+        if handle is not None:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(content)
+            return
+        _replace(path, content, mode, durable)
+        if durable:
+            fsync_folder(path.parent)
 
 
 def open_for_lines(path: Path) -> int:
@@ -87,19 +83,10 @@ def open_for_lines(path: Path) -> int:
 
     A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stderr is kept and written to.
     """
-    descriptor = _descriptor(path)
-    if descriptor is not None:
-        return os.dup(descriptor)
-    if _stays(path):
-        return os.open(path, os.O_WRONLY | os.O_NOCTTY)
-    if path.is_symlink():
-        path.unlink()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _PRIVATE)
-    try:
-        os.fchmod(handle, _PRIVATE)
-    except OSError:
-        os.close(handle)
-        raise
+    handle = _opened_in_place(path)
+    if handle is None:
+        _replace(path, iter(()), _PRIVATE, durable=False)
+        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
     return handle
 
 
@@ -110,14 +97,22 @@ def leads_to_stdout(path: Path) -> bool:
 
 def is_writable(path: Path) -> bool:
     """Whether writing to `path` should succeed, as far as can be checked without writing."""
-    if _descriptor(path) is not None:
-        return True
-    return not path.is_dir() and os.access(path if _stays(path) else path.parent, os.W_OK)
+    place = path if _is_special(path) else path.parent
+    return _descriptor(path) is not None or (not path.is_dir() and os.access(place, os.W_OK))
 
 
-def _stays(path: Path) -> bool:
-    """Whether `path` exists and is not a regular file, so that replacing it by a file would destroy it."""
-    return _descriptor(path) is not None or (path.exists() and not path.is_file())
+def _opened_in_place(path: Path) -> int | None:
+    """Return a descriptor of what exists and is not a file: a file in its place would destroy it. Else None."""
+    descriptor = _descriptor(path)
+    # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
+    if descriptor is not None:
+        return os.dup(descriptor)
+    return os.open(path, os.O_WRONLY | os.O_NOCTTY) if _is_special(path) else None
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a pipe, a device or a folder exists there."""
+    return path.exists() and not path.is_file()
 
 
 def _descriptor(path: Path) -> int | None:
@@ -133,15 +128,6 @@ def _descriptor(path: Path) -> int | None:
             break
         path = path.parent / path.readlink()
     return None
-
-
-def _pour(path: Path, content: Iterator[bytes]) -> None:
-    """Write into an existing pipe, device or descriptor."""
-    descriptor = _descriptor(path)
-    # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
-    handle = os.open(path, os.O_WRONLY | os.O_NOCTTY) if descriptor is None else os.dup(descriptor)
-    with os.fdopen(handle, "wb") as file:
-        file.writelines(content)
 
 
 def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:

@@ -39,8 +39,9 @@ def defer_interrupts(handler: Handler) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    found = ((number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM))
-    before = {number: usual for number, usual in found if callable(usual)}
+    before = {
+        number: usual for number in (signal.SIGINT, signal.SIGTERM) if callable(usual := signal.getsignal(number))
+    }
 
     def handle(number: int, frame: FrameType | None) -> None:
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
@@ -30,17 +31,14 @@ def parse_json(text: str, *, surrogates: bool = False) -> Any:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
         raise ValueError(f"duplicate key {shorten(twice)!r}")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
-        _refuse(text)
-    return number
+    return number if math.isfinite(number) else _refuse(text)
 
 
 def _refuse(text: str) -> NoReturn:

@@ -144,7 +144,7 @@ def test_another_project_on_the_workers_is_refused(fleet: DaskFleet, cluster: Da
     for node in fleet.nodes:
         (node / "project" / "lmsconf.yaml").write_text(PROJECT + "timezone: Europe/Oslo\n")
     code, out, _ = fleet.run(cluster, "plan")
-    assert "the one here, in some of: lmsconf.yaml, workspaces.csv" in out
+    assert "the one here, in some of: lmsconf.yaml, manifests" in out
     for node in fleet.nodes:
         (node / "project" / "lmsconf.yaml").unlink()
     for node in fleet.nodes:

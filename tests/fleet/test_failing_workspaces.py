@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -50,8 +50,8 @@ def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> Non
         for name in ("a", "b")
     ]
 
-    def engine(tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
-        yield replace(planned[0], exit=ExitCode.OK)
+    def engine(tasks: Sequence[FleetTask], listener: Callable[[FleetEntry], None]) -> None:
+        listener(replace(planned[0], exit=ExitCode.OK))
         raise LmsconfError("the scheduler is lost")
 
     with pytest.raises(LmsconfError, match="the scheduler is lost"):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from flow.project import runs_of
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from sampling import of_today
 
-from lmsconf.documents.journal.journal_folder import decode_line, encode_line, hold_lock, runs_folder
+from lmsconf.documents.journal.journal_folder import decode_line, encode_line, runs_folder
 from lmsconf.documents.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import LmsconfError
@@ -263,11 +262,3 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
     os.close(after)
     assert after == before, "the lowest number that is free is another one now"
     assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
-
-
-def test_where_there_are_no_file_locks_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run is safe without one, so that is an error that names systems that have them."""
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(LmsconfError, match="no file locks") as found, hold_lock(tmp_path, "production"):
-        pass
-    assert "Linux" in (found.value.hint or "")

@@ -8,6 +8,7 @@ not cover other machines or other checkouts.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -39,8 +40,7 @@ def hold_lock(
 ) -> Iterator[None]:
     """Hold the lock of a workspace of the project in `root`.
 
-    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not
-    available.
+    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError without access to the file.
     """
     # File names have a maximum length. Names of workspaces that differ later share a lock.
     path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:100]}.lock"
@@ -58,12 +58,6 @@ def hold_lock(
 
 
 def _take(descriptor: int, path: Path, workspace: str) -> None:
-    try:
-        import fcntl
-    except ImportError as missing:
-        raise LmsconfError(
-            "this system has no file locks, which apply needs", hint="Apply on Linux, macOS or WSL."
-        ) from missing
     with writing(path):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,6 +81,7 @@ RUNS: Final = "runs"
 SUFFIX: Final = ".jsonl"
 """Of a journal, behind the name of its run."""
 _LINK: Final = "it is a symbolic link"
+_TO_READ: Final = "Check its permissions, or delete it."
 
 
 def ensure_folder(root: Path, *subfolders: str) -> Path:
@@ -108,16 +103,16 @@ def runs_folder(url: str) -> str:
 
 
 def journals(root: Path, url: str | None = None) -> Iterator[Path]:
-    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises OSError."""
+    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises LmsconfError."""
     folder = root / FOLDER / RUNS
-    if not (_is_folder(root / FOLDER) and _is_folder(folder)):
-        return
-    for place in [folder / runs_folder(url)] if url is not None else folder.iterdir():
-        if _is_folder(place):
-            yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
+    with os_errors_as(f"{folder} cannot be read", _TO_READ):
+        if _is_folder(root / FOLDER) and _is_folder(folder):
+            places = [folder / runs_folder(url)] if url is not None else folder.iterdir()
+            for place in filter(_is_folder, places):
+                yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 
-def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
+def read_journal(path: Path, *, first_line: bool = False, hint: str = _TO_READ) -> bytes:
     """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint.
 
     Also for a symbolic link, a pipe or a device, which may never end: a branch can add any of the first to `.lmsconf`,
@@ -139,14 +134,16 @@ def open_private_file(path: Path, *flags: int) -> int:
 
 def writing(path: Path) -> AbstractContextManager[None]:
     """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
-    hint = "Each run writes its journal there. Check the permissions of the folder and the free space."
-    return os_errors_as(f"{path} cannot be written", hint)
+    return os_errors_as(
+        f"{path} cannot be written",
+        "Each run writes its journal there. Check the permissions of the folder and the free space.",
+    )
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder. Raises OSError for a symbolic link, which leads to the journals of another project."""
+    """Whether there is a folder. Raises LmsconfError for a link, which leads to journals of another project."""
     if path.is_symlink():
-        raise NotADirectoryError(None, _LINK, str(path))
+        raise LmsconfError(f"{path} cannot be read: {_LINK}", hint=_TO_READ)
     return path.is_dir()
 
 

@@ -31,9 +31,7 @@ from msgspec.structs import replace
 from lmsconf.documents import plan_file, snapshot_file
 from lmsconf.documents.document import from_json
 from lmsconf.documents.journal.journal_folder import (
-    FOLDER,
     FORMAT,
-    RUNS,
     decode_line,
     decode_lines,
     journals,
@@ -52,7 +50,7 @@ from lmsconf.model.outcomes import (
 )
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.files import os_error_message, read_text
+from lmsconf.support.files import read_text
 
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
@@ -137,13 +135,7 @@ def parse_journal(name: str, content: bytes) -> RecordedRun:
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:
     """Return the journals of a project, newest first."""
-    try:
-        paths = list(journals(root, url))
-    except OSError as error:
-        path = error.filename or root / FOLDER / RUNS
-        raise LmsconfError(
-            f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
-        ) from error
+    paths = list(journals(root, url))
     seconds = Counter(map(_second, paths))
     # Runs of one second are in the order of their first lines; runs of one plan have a number, 10 after 9.
     began = {path: _began_at(path) for path in paths if seconds[_second(path)] > 1}
@@ -246,10 +238,10 @@ def kept_before(run: RecordedRun) -> Snapshot:
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    why = "The first line of its journal cannot be read."
-    if run.opening is not None:
-        why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256, why)
+    if run.opening is None:
+        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
+    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
 
 
 def kept_report_text(run: RecordedRun) -> str:
@@ -263,9 +255,9 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
-        deleted = "It was deleted from .lmsconf/runs. Restore it from a backup."
         raise LmsconfError(
-            f"the {noun} of the run {run.name} is not kept", hint=deleted if recorded else why_not_recorded
+            f"the {noun} of the run {run.name} is not kept",
+            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
         )
     text = read_text(path, regular=True)
     if recorded is None:
@@ -298,7 +290,8 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
     surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
-    pruned = [path for path in surplus if _quiet(path, retention.settle)]
+    # Each call is written to the journal before it is sent: those of the others may still take effect.
+    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= retention.settle]
     oldest = next((path.stem for path in earlier if path not in pruned), None)
     if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
         return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned
@@ -306,21 +299,13 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     return ChainLink(number=number, previous=last.stem, previous_sha256=_file_digest(last), oldest=oldest), pruned
 
 
-class ChainHead(Struct, frozen=True, kw_only=True):
-    """The last run of a workspace that is kept here, and the digest of its journal, which the next run names."""
+def chain_heads(root: Path) -> list[tuple[str, str, str]]:
+    """Return each workspace, its last run here, and the digest of its journal, which the next run names.
 
-    workspace: str
-    run: str
-    sha256: str
-
-
-def chain_heads(root: Path) -> list[ChainHead]:
-    """Return the head of each workspace's chain, by workspace. Raises LmsconfError if a journal cannot be read."""
+    Raises LmsconfError if a journal cannot be read.
+    """
     last = {(header.workspace, header.url): path for path, header in _in_order(root)}
-    return [
-        ChainHead(workspace=workspace, run=path.stem, sha256=_file_digest(path))
-        for (workspace, _), path in sorted(last.items())
-    ]
+    return [(workspace, path.stem, _file_digest(path)) for (workspace, _), path in sorted(last.items())]
 
 
 def _in_order(root: Path, url: str | None = None) -> list[tuple[Path, JournalHeader]]:
@@ -342,11 +327,3 @@ def _number(header: JournalHeader) -> int:
 
 def _file_digest(path: Path) -> str:
     return sha256_of_bytes(read_journal(path, hint="Check its permissions: the next run names it in its own journal."))
-
-
-def _quiet(path: Path, settle: float) -> bool:
-    """Whether no call of the run can still take effect: each is written to the journal before it is sent."""
-    try:
-        return time.time() - path.stat().st_mtime >= settle
-    except FileNotFoundError:
-        return False

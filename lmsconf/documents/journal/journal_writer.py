@@ -54,17 +54,11 @@ from lmsconf.model.outcomes import (
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.files import os_error_message, write_atomically
+from lmsconf.support.files import descriptor_writer, os_error_message, write_atomically
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""
-
-
-class JournalFailed(LmsconfError):
-    """An intent could not be written, so its call must not be sent."""
-
-    code = "journal/failed"
 
 
 class Journal(AbstractContextManager["Journal"]):
@@ -163,13 +157,14 @@ class Journal(AbstractContextManager["Journal"]):
     def record_intent(self, call: Call) -> None:
         """Record that a call is about to be sent, or sent again. It is synced to disk when this returns.
 
-        Raises JournalFailed if this or an earlier entry could not be written: then the call must not be sent.
+        Raises LmsconfError if this or an earlier entry could not be written: then the call must not be sent.
         """
         self._try({"event": "intent", **_named(call)}, lasting=True)
         if self._failure is not None:
-            raise JournalFailed(
+            raise LmsconfError(
                 f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
                 hint="Free some space and apply again: what was done is detected, and only the rest is done.",
+                code="journal/failed",
             ) from self._failure
 
     def record_outcome(self, outcome: CallOutcome) -> None:
@@ -196,19 +191,22 @@ class Journal(AbstractContextManager["Journal"]):
         kept = self._keep(report)
         # Without verification, the last reading was that of a single write whose response was lost.
         seen = None if report.verified.scope is VerifyMode.NONE else self._after
-        ending: dict[str, Json] = {
-            "exit": report.exit,
-            "verified": report.verified.scope.value,
-            "converged": report.converged,
-            "seen": report.everything_seen,
-            "report_sha256": kept,
-            "after": None if seen is None else object_json(seen),
-        }
-        self._try({"event": "end", **ending}, lasting=True)
+        self._try(
+            {
+                "event": "end",
+                "exit": report.exit,
+                "verified": report.verified.scope.value,
+                "converged": report.converged,
+                "seen": report.everything_seen,
+                "report_sha256": kept,
+                "after": None if seen is None else object_json(seen),
+            },
+            lasting=True,
+        )
         if self._failure is not None:
             self._warnings.append(
                 Problem(
-                    code=JournalFailed.code,
+                    code="journal/failed",
                     message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
                     hint="This report is complete; keep it as the record of the run.",
                     severity=Severity.WARNING,
@@ -218,8 +216,9 @@ class Journal(AbstractContextManager["Journal"]):
 
     def _keep(self, report: ApplyReport) -> str | None:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
-        noted = replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings))
-        text = redact_registered_tokens(reports.apply_json(noted))
+        text = redact_registered_tokens(
+            reports.apply_json(replace(report, meta=_noted(report.meta), problems=(*report.problems, *self._warnings)))
+        )
         try:
             write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
@@ -244,9 +243,7 @@ class Journal(AbstractContextManager["Journal"]):
                 self._failure = failure
 
     def _write(self, entry: Mapping[str, Json], at: datetime, *, lasting: bool) -> None:
-        line = encode_line({**entry, "at": format_utc(at, "milliseconds")})
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        descriptor_writer(self._descriptor)(encode_line({**entry, "at": format_utc(at, "milliseconds")}))
         if lasting:
             self._sync(self._descriptor)
 
