@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -120,7 +121,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
     if COMPLETION_VARIABLE in os.environ:
-        import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
+        complete(app)
     try:
         with handle_signal(signal.SIGTERM, raise_terminated):
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
@@ -144,6 +145,18 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
             return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
         raise
     return int(code or 0)
+
+
+def complete(app: click.Command) -> NoReturn:
+    """Answer a shell that completes a command line, and exit; with nothing where that fails.
+
+    Whatever is written would appear in the prompt, and the command itself says what is wrong.
+    """
+    import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
+
+    with suppress(Exception):
+        app.main(prog_name="lmsconf")
+    sys.exit(0)
 
 
 def _aborted(arguments: Sequence[str], error: BaseException) -> int:

@@ -253,9 +253,18 @@ class EventWriter:
                 without_keys(change_json(change), "problems"),
             )
         for blocker in blockers(plan):
-            reason = {"reason": blocker.message, "allow": blocker.allow, "hint": blocker.hint}
-            values = {"blocker": blocker.type, "name": blocker.name, **reason}
-            self._emit("blocked", f"Apply would stop: {blocker}", values, "error")
+            self._emit(
+                "blocked",
+                f"Apply would stop: {blocker}",
+                {
+                    "blocker": blocker.type,
+                    "name": blocker.name,
+                    "reason": blocker.message,
+                    "allow": blocker.allow,
+                    "hint": blocker.hint,
+                },
+                "error",
+            )
         self._emit(
             "plan_summary",
             plan_summary(plan),

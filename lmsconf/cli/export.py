@@ -108,8 +108,8 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     from lmsconf.kinds.kind_table import KINDS
 
     known = {kind.section: name for name, kind in KINDS.items()}
-    for section in sections:
-        refuse_if((section not in known, f"--kind {section}: there is no such kind", f"There are {', '.join(known)}."))
+    hint = f"There are {', '.join(known)}."
+    refuse_if(*((one not in known, f"--kind {one}: there is no such kind", hint) for one in sections))
     return tuple(known[section] for section in sections)
 
 

@@ -1,23 +1,55 @@
-"""`lmsconf help`: the guide, paged on a terminal and searched."""
+"""`lmsconf help`: the guide, paged on a terminal and searched; and `completion`, the script for a shell."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from textwrap import shorten
+from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.command import Command, completes
+from lmsconf.cli.command import COMMANDS, Command
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
-@click.command(name="help", cls=Command)
-@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    from lmsconf.cli.completion import Bash
+
+    answering = get_completion_class(shell) or Bash
+    script = answering(context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source()
+    write_redacted(f"{script}\n", sys.stdout)
+
+
+def _complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Complete to the pages of the guide, and the commands."""
+    from lmsconf.cli.completion import items
+    from lmsconf.support.files import guide_topics
+
+    return items(incomplete, (*guide_topics(), *COMMANDS))
+
+
+@click.command(cls=Command)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=_complete_topics)
 @click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
 @click.pass_context
-def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:
+def help(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:
     """Print a page of the guide.
 
     Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
@@ -85,7 +117,6 @@ def _find_command(words: Sequence[str], context: click.Context) -> click.Context
 
 
 def _unknown(name: str, topics: Sequence[str]) -> UsageError:
-    from lmsconf.cli.command import COMMANDS
     from lmsconf.model.lint_codes import RULES
     from lmsconf.model.names import did_you_mean
     from lmsconf.model.problem_codes import meaning_of
@@ -124,10 +155,7 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:
     """Return the words of a line around a text, with its page, in about 80 characters."""
-    room = max(78 - len(lead), len(wanted))
-    if len(line) <= room:
-        return lead + line
-    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)
-    part = line[start : start + room]
-    before = f"… {part.partition(' ')[2]}" if start else part
-    return lead + (f"{before.rpartition(' ')[0]} …" if start + room < len(line) else before)
+    room = max(74 - len(lead) - len(wanted), 0) // 3
+    around = rf"((?<!\S).{{0,{room}}})?{re.escape(wanted)}(.{{0,{2 * room}}}(?!\S))?"
+    start, end = next((found.span() for found in re.finditer(around, line.casefold())), (0, 0))
+    return f"{lead}{'… ' if start else ''}{line[start:end]}{' …' if end < len(line) else ''}"

@@ -42,7 +42,7 @@ def collect_answers(
         workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
         token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
         timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
-        ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
+        ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", click.Choice(CI_SYSTEMS))),
         schemas=schemas,
     )
     question = "Import the live workspace into manifests now?"
@@ -77,12 +77,6 @@ def _url(text: str) -> str:
     if wrong := url_problem(address):
         raise UsageError(wrong[0], hint=wrong[1])
     return address
-
-
-def _ci(text: str) -> str:
-    """Return a supported CI system. Raises UsageError."""
-    refuse_if((text not in CI_SYSTEMS, f"there is no workflow for {text}", f"There are {', '.join(CI_SYSTEMS)}."))
-    return text
 
 
 def _name(text: str) -> str:
@@ -214,21 +208,21 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
     # Export the workspace of the new project, even if the environment selects another one.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
     project = CommandContext(target, None, chosen)
-    code, done = ExitCode.OK, False
+    code = ExitCode.INTERRUPTED
     try:
         with export.make_context("export", ["--into"], parent=click.get_current_context(), obj=project) as command:
-            code = export.invoke(command)
-        done = True
+            export.invoke(command)
+        code = ExitCode.OK
     except LmsconfError as error:
         report_problems(error.problems)
         code = error.exit
     finally:  # after an interrupted export the project exists too
-        if not done:
+        if code is not ExitCode.OK:
             write_stderr(
                 "The project is created, but the live resources are not in its manifests yet: run the `export "
                 "--into` below."
             )
-        _tell(target, answers, environ, export=not done)
+        _tell(target, answers, environ, export=code is not ExitCode.OK)
     return code
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 from msgspec import Struct
@@ -23,7 +24,6 @@ from lmsconf.sandbox.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.sandbox.service import LoggedRequest
 
 
 @click.group("sandbox", cls=Group)
@@ -98,8 +98,15 @@ def serve(
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
     script = FaultScript(*parse_faults(faults)) if faults else None
-    with _request_log(log) as write:
-        service = Sandbox(place.db, spec=place.spec, token=token, faults=script, on_log=write)
+    with _open_log(log or Path(os.devnull)) as file:
+        # A line for each request, flushed at once, so that another process can follow the file.
+        service = Sandbox(
+            place.db,
+            spec=place.spec,
+            token=token,
+            faults=script,
+            on_log=lambda entry: print(json.dumps(entry._asdict(), ensure_ascii=False), file=file),
+        )
         fill_if_empty(service, place.seed)
         server = serving.serve(service, port, latency=latency)
         where = "in memory, lost when it stops" if place.db == IN_MEMORY else place.db
@@ -208,22 +215,12 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     write_stderr(f"{place.db} was reset{f' from {place.seed}' if place.seed else ', and is empty'}.")
 
 
-@contextmanager
-def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] | None]:
-    """Append each request as a JSON line, flushed at once, so that another process can follow the file."""
-    if path is None:
-        yield None
-        return
+def _open_log(path: Path) -> TextIO:
+    """Open a file to append lines to, each flushed at its end. Raises LmsconfError."""
     from lmsconf.support.files import os_errors_as
 
     with os_errors_as(f"--log {path} cannot be written", "Check its folder."):
-        file = path.open("a", encoding="utf-8", buffering=1)
-
-    def write(entry: LoggedRequest) -> None:
-        file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")
-
-    with file:
-        yield write
+        return path.open("a", encoding="utf-8", buffering=1)
 
 
 class SandboxLocation(Struct, frozen=True):

@@ -50,7 +50,6 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
     }
     stream.flush()
-    running: subprocess.Popen[bytes] | None = None
     cuts: list[KeyboardInterrupt] = []
     try:
         # A signal raised while the process is made would leave a pager that nobody can end.
@@ -58,6 +57,9 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
             running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
                 ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
             )
+    except OSError:
+        return False
+    try:
         for cut in cuts:
             if isinstance(cut, Terminated):
                 raise cut
@@ -66,13 +68,8 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
             if running.stdin is not None:
                 _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
             return running.wait() not in (126, 127)  # a shell cannot run the command
-    except OSError:
-        if running is not None:
-            raise
-        return False
     except Terminated:
-        if running is not None:
-            _terminate(running)
+        _terminate(running)
         raise
 
 

@@ -82,12 +82,11 @@ CHANGE_WORDS: Final = (
 
 def count_words(number: int, in_group: str = "") -> dict[str, str]:
     """Return the words for the placeholders of AccessChangeWords."""
-    one = number == 1
     return {
         "people": count_noun(number, "person", "people"),
         "number": f"{number:,}",
-        "lose": "loses" if one else "lose",
-        "gain": "gains" if one else "gain",
+        "lose": "loses" if number == 1 else "lose",
+        "gain": "gains" if number == 1 else "gain",
         "in_group": in_group,
     }
 
@@ -173,15 +172,12 @@ def access(word: str, start: str | None, finish: str | None) -> str:
 
 def _calibrated(effects: Effects) -> str:
     """Return what was read to know the numbers, and how well they fit, as sentences behind another one."""
-    compared = effects.calibration
-    said = ""
+    compared, said = effects.calibration, ""
     if effects.requests:
-        were = "was" if effects.requests == 1 else "were"
-        said = f" {count_noun(effects.requests, 'request')} {were} sent to know this."
+        said = f" {count_noun(effects.requests, 'request was', 'requests were')} sent to know this."
     if compared.groups:
-        have = "has" if compared.exact == 1 else "have"
-        groups = count_noun(compared.groups, "smart group")
-        said += f" Of {groups} compared, {compared.exact:,} {have} the predicted members."
+        exact = count_noun(compared.exact, "has", "have")
+        said += f" Of {count_noun(compared.groups, 'smart group')} compared, {exact} the predicted members."
     return said
 
 
@@ -223,8 +219,10 @@ def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
 
 
 def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
-    """Return the changes that concern anybody, with the number of people."""
-    return [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
+    """Return the changes that concern anybody, with the number of people; no windows that are all cut short."""
+    left_out = "window" if counts.shortened == counts.window else ""
+    words = (change for change in CHANGE_WORDS if change.name != left_out)
+    return [(change, number) for change in words if (number := getattr(counts, change.name))]
 
 
 def _rank(counts: AccessCounts) -> tuple[int, int]:
@@ -247,8 +245,6 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
     if counts.gain is None:
         return ("Nobody loses ", name, "; how many people gain it is not known.")
     numbers = _changes(counts)
-    if counts.shortened and counts.shortened == counts.window:
-        numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:
         return (name, " changes for nobody.")
     (first, number), *others = numbers

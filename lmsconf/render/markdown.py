@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
-from math import inf
 from typing import Final
 from urllib.parse import quote
 
@@ -30,7 +28,6 @@ from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
-    Phrase,
     cause_places,
     effects_caveats,
     first_sentences,
@@ -131,10 +128,10 @@ def _marker(text: str, limit: SizeLimit) -> str:
 
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
-    digest = plan_digest(plan)
+    digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
     settings = plan_wording.settings_lists(plan)
-    shown = [_fitted_settings(heading, lines, limit) for heading, lines in settings.items() if lines]
-    head = _plan("head", plan, _fitted_effects(plan, limit), shown)
+    shown = [_fitted_settings(heading, lines, room) for heading, lines in settings.items() if lines]
+    head = _plan("head", plan, _fitted_effects(plan, room), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
     let_go = [
@@ -160,36 +157,25 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[tuple[Phrase, Phrase]], str | None, Sequence[str]]:
+def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
     """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
     if not tells_effects(plan):
         return (), None, ()
-    room = inf if limit.size is None else limit.size // _PART
-
-    def takes(text: str) -> bool:
-        nonlocal room
-        if byte_size(text) > room:
-            return False
-        room -= byte_size(text)
-        return True
-
-    takes(_plan("effects_headline", plan))
-    caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
-    sentences: list[tuple[Phrase, Phrase]] = []
-    for effect, causes in first_sentences(plan, cause_places(plan)):
-        if takes(_plan("effect", effect, causes)):
-            sentences.append((effect, causes))
-        elif takes(_plan("effect", effect, ())):
-            sentences.append((effect, ()))
-    return sentences, more_contents(plan, len(sentences)), caveats
+    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
+    sentences = [
+        [partial(_plan, "effect", effect, part) for part in ((), causes)]
+        for effect, causes in first_sentences(plan, cause_places(plan))
+    ]
+    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
+    told = list(filter(None, texts[len(caveats) :]))
+    return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
 
 
-def _fitted_settings(heading: str, lines: Sequence[str], limit: SizeLimit) -> tuple[str, Sequence[str], int, int]:
+def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
     """Return heading, lines that have room, how many have not, and how many of these are weaker."""
-    room = inf if limit.size is None else limit.size // _PART
-    number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
-    left = lines[number:]
-    return heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
+    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
+    left = [line for line, text in zip(lines, texts, strict=True) if text is None]
+    return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:

@@ -240,7 +240,7 @@ def test_the_table_says_what_the_commands_say(name: str) -> None:
     entry = COMMANDS[name]
     if importlib.util.find_spec(entry.module) is None:
         pytest.skip(f"{entry.module} is not written yet")
-    command = getattr(importlib.import_module(entry.module), entry.attribute)
+    command = getattr(importlib.import_module(entry.module), name)
     assert isinstance(command, click.Command)
     assert inspect.cleandoc(command.help or "").splitlines()[0] == entry.help
     assert command.name == name
