@@ -88,12 +88,14 @@ def export(
                 snapshot = workspace.snapshot(tell, existing)
         else:
             snapshot = load_snapshot(snapshot_file)
-            redacted = (
-                snapshot.redaction is not None,
-                "this snapshot is redacted: its people have no e-mails that a manifest could name",
-                "Export the workspace itself, or a snapshot that was taken without --redact.",
+            refuse_if(
+                (
+                    snapshot.redaction is not None,
+                    "this snapshot is redacted: its people have no e-mails that a manifest could name",
+                    "Export the workspace itself, or a snapshot that was taken without --redact.",
+                ),
+                error=LmsconfError,
             )
-            refuse_if(redacted, error=LmsconfError)
         spec = workspace.connection.spec
     rule = None if by is None else parse_rule(by, snapshot)
     generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeAlias, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -236,6 +236,14 @@ def require_consent(question: str) -> None:
 
 
 P = ParamSpec("P")
+Command: TypeAlias = Callable[P, ExitCode | None]
+
+
+def add_options(*options: Callable[[Command[P]], Command[P]]) -> Callable[[Command[P]], Command[P]]:
+    """Return a decorator that adds options to a command, in this order."""
+    return lambda command: functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
 PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 """The formats of a plan, and of the problems of manifests."""
 
@@ -361,7 +369,7 @@ _OPTIONS = (
 
 def output_options(
     formats: Sequence[str], problems: Sequence[str] = (), *, pages: bool = False
-) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
+) -> Callable[[Command[P]], Command[P]]:
     """Add `--format`, `--output` and, with markdown, `--limit`; the command receives them as `output: Output`.
 
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
@@ -377,7 +385,7 @@ def output_options(
     )
     options = [form, *_OPTIONS[: 2 if "markdown" in formats else 1]]
 
-    def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+    def decorate(command: Command[P]) -> Command[P]:
         @functools.wraps(command)
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
@@ -397,17 +405,9 @@ def output_options(
                 output.write_problems([INTERRUPTED])
                 raise
 
-        return with_options(framed, options)
+        return add_options(*options)(framed)
 
     return decorate
-
-
-def with_options(
-    command: Callable[P, ExitCode | None],
-    options: Sequence[Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]],
-) -> Callable[P, ExitCode | None]:
-    """Add options to a command, in this order."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
 def _budget(format: str, limit: object) -> SizeLimit | None:

@@ -51,8 +51,6 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""
 
-_REST: Final = "Options"
-_GLOBAL: Final = "Global options"
 _HYPHEN: Final = "\u2011"
 """The hyphen at which no line is broken, until it is written as the usual one."""
 
@@ -266,13 +264,13 @@ def write_options(
     formatter: click.HelpFormatter,
 ) -> None:
     """Write the options among the parameters of a command by groups, the global ones last."""
-    records: dict[str, list[tuple[str, str]]] = {_REST: [], **{name: [] for name in OPTION_GROUPS}, _GLOBAL: []}
+    records: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *OPTION_GROUPS, "Global options")}
     for parameter in parameters:
         record = parameter.get_help_record(ctx)
         if record is not None and isinstance(parameter, click.Option):
             is_global = parameter in global_options or "--help" in parameter.opts
             named = (name for name, options in OPTION_GROUPS.items() if set(options) & set(parameter.opts))
-            records[_GLOBAL if is_global else next(named, _REST)].append(record)
+            records["Global options" if is_global else next(named, "Options")].append(record)
     for name, rows in records.items():
         if rows:
             with formatter.section(name):

@@ -69,6 +69,7 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     compare people who are new in the manifests, and the snapshot cannot be exported.
     """
     from lmsconf.documents.snapshot_file import text_pieces
+    from lmsconf.render.resource_wording import kind_nouns
     from lmsconf.support.files import write_atomically
 
     refuse_unwritable(file, str(file))
@@ -81,11 +82,9 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     write_atomically(file, text_pieces(state))
     without = ", without people who are not in the manifests" if redact else ""
     write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
-    from lmsconf.render.resource_wording import kind_plural
-
     for kind, listing in state.listings.items():
         if listing.incomplete is not None:
-            write_stderr(f"Not all of {kind_plural(kind)} is in it: {listing.incomplete}.")
+            write_stderr(f"Not all of {kind_nouns(kind)[1]} is in it: {listing.incomplete}.")
 
 
 def _sound(settings: Settings) -> Manifests | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given
-from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, with_options, write_stderr
+from lmsconf.cli.output import INTERRUPTED, P, Value, add_options, can_ask, masks_people, show_progress, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code, refuse_if
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader
 
 
-_OPTIONS = (
+selection_options = add_options(
     click.option(
         "--only",
         metavar="ADDRESS",
@@ -54,6 +54,7 @@ _OPTIONS = (
         help="Do not compute who gains or loses content; a plan that can remove access then needs --allow.",
     ),
 )
+"""The options that select what is planned."""
 
 parallelism = click.option(
     "--parallelism",
@@ -99,11 +100,6 @@ class CommandEvents(Struct, frozen=True):
 
 
 NO_EVENTS = CommandEvents()
-
-
-def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Add the options that select what is planned: --only, --except, --additive."""
-    return with_options(command, _OPTIONS)
 
 
 def load_context_settings(context: CommandContext) -> Settings:

@@ -121,14 +121,15 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     required: for how many people a content becomes mandatory, where that is more than those who had it as optional.
     """
     people = totals.people
-    if totals.basis is Basis.OFF:
-        return NOT_COMPUTED
-    if people.lose is None:
-        return "how many people lose or gain content is not known."
-    if people.gain is None:
-        return "nobody loses content; how many people gain content is not known."
-    if not people.any:
-        return f"{_UNCHANGED}."
+    match totals:
+        case PredictedTotals(basis=Basis.OFF):
+            return NOT_COMPUTED
+        case PredictedTotals(people=AccessCounts(lose=None)):
+            return "how many people lose or gain content is not known."
+        case PredictedTotals(people=AccessCounts(gain=None)):
+            return "nobody loses content; how many people gain content is not known."
+        case PredictedTotals(people=AccessCounts(any=False)):
+            return f"{_UNCHANGED}."
     clauses = [] if people.lose else ["nobody loses content"]
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:
@@ -240,10 +241,11 @@ def first_sentences(plan: Plan, places: CausePlaces) -> list[tuple[Phrase, Phras
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
     name, counts = ContentName(content.content), content.counts
-    if counts.lose is None:
-        return ("How many people lose or gain ", name, " is not known.")
-    if counts.gain is None:
-        return ("Nobody loses ", name, "; how many people gain it is not known.")
+    match counts:
+        case AccessCounts(lose=None):
+            return ("How many people lose or gain ", name, " is not known.")
+        case AccessCounts(gain=None):
+            return ("Nobody loses ", name, "; how many people gain it is not known.")
     numbers = _changes(counts)
     if not numbers:
         return (name, " changes for nobody.")
@@ -297,8 +299,8 @@ def _certificates(content: ContentEffects) -> Iterator[str]:
         yield "which certificates expire soon is not known"
     first = 60 if expiring.get(60) else next((days for days in sorted(expiring) if expiring[days]), 0)
     if number := expiring.get(first):
-        held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
-        yield f"{number:,} {held} within {first} days"
+        held = count_noun(number, "holds a certificate that expires", "hold certificates that expire")
+        yield f"{held} within {first} days"
 
 
 def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:

@@ -23,7 +23,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import is_or_are, name_list, numbered_groups
+from lmsconf.render.resource_wording import name_list, numbered_groups
 from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
@@ -77,7 +77,7 @@ def verification_result(report: ApplyReport) -> str:
     if report.converged is None:
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if verified.scope is VerifyMode.TOUCHED:
-        planned = f"The {count_noun(verified.resources, 'resource')} of this plan {is_or_are(verified.resources)}"
+        planned = f"The {count_noun(verified.resources, 'resource of this plan is', 'resources of this plan are')}"
         result = "as planned." if report.converged else f"not all as planned: {_unlike(report)}."
         return " ".join(filter(None, (planned, result, verified.reason)))
     looked_at = "the scope of this plan" if verified.partial else "the workspace"
@@ -104,7 +104,7 @@ def _unlike(report: ApplyReport) -> str:
     """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
     number, others = len(report.residue), len(report.foreign_changes)
     errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
-    parts = [f"{count_noun(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    parts = [count_noun(number, "resource differs", "resources differ")] if number else []
     if others:
         which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
         parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
@@ -155,7 +155,6 @@ def fleet_headline(report: FleetReport) -> str:
     waiting = sum(entry.was_not_attempted for entry in entries)
     failed, without_failure = len(index.failed) - waiting, len(entries) - len(index.failed)
     alike = without_failure - changed
-    differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
     calls = sum(entry.summary.get("done", 0) for entry in entries)
     # What may have sent calls that no result counts.
     begun = (ExitCode.PARTIAL, *INTERRUPTIONS)
@@ -163,7 +162,12 @@ def fleet_headline(report: FleetReport) -> str:
     untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
     results = {
         FleetAction.PLAN: f"{changed:,} with changes, {alike:,} without",
-        FleetAction.DRIFT: f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not",
+        FleetAction.DRIFT: ", ".join(
+            [
+                count_noun(changed, "differs from its manifests", "differ from their manifests"),
+                f"{count_noun(alike, 'does', 'do')} not",
+            ]
+        ),
         FleetAction.APPLY: f"{without_failure:,} applied or without changes ({least}{calls:,} API calls)",
         FleetAction.VALIDATE: f"the manifests of {without_failure:,} have no errors",
         FleetAction.TEST: f"the tests of {without_failure - untested:,} pass"

@@ -87,7 +87,7 @@ def count_origins(plan: Plan) -> str:
         ChangeOrigin.REPAIR: ("repairs an edit by hand", "repair edits by hand"),
     }
     counts = Counter(change.origin for change in plan.changes)
-    parts = [f"{number:,} {words[number != 1]}" for origin, words in one_or_many.items() if (number := counts[origin])]
+    parts = [count_noun(counts[origin], *words) for origin, words in one_or_many.items() if counts[origin]]
     return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
 
 
@@ -145,10 +145,10 @@ def assumed_calls_sentence(calls: int, keys: Sequence[str], where: str) -> str:
 
     keys: the most used first. where: `on this workspace`.
     """
-    verb, them = "rests" if calls == 1 else "rest", "it" if len(keys) == 1 else "them"
+    rest, assumptions = count_noun(calls, "call rests", "calls rest"), count_noun(len(keys), "assumption")
     return (
-        f"{count_noun(calls, 'call')} {verb} on {count_noun(len(keys), 'assumption')} that nobody has tried {where}: "
-        f"{name_list(keys, 3)}. Try {them} with: lmsconf doctor --probe"
+        f"{rest} on {assumptions} that nobody has tried {where}: {name_list(keys, 3)}. "
+        f"Try {'it' if len(keys) == 1 else 'them'} with: lmsconf doctor --probe"
     )
 
 

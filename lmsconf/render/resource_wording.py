@@ -54,11 +54,6 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
-def kind_plural(kind: str) -> str:
-    """Return the display name of several of a kind: `smart groups`, `people`."""
-    return kind_nouns(kind)[1]
-
-
 def kind_nouns(kind: str) -> tuple[str, str]:
     """Return the display names of a kind or listing, singular and plural. A file may name a kind of a later version."""
     if kind in KINDS:
@@ -119,14 +114,12 @@ def flatten_keys(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
 def count_unmanaged(group: UnmanagedResources) -> str:
     """`12 groups are not managed by any manifest. 3 more are left alone.`"""
     number, alone = len(group.addresses), group.left_alone
-    parts = [f"{count_kind(number, group.kind)} {is_or_are(number)} not managed by any manifest."] if number else []
+    one, many = kind_nouns(group.kind)
+    parts = [f"{count_noun(number, f'{one} is', f'{many} are')} not managed by any manifest."] if number else []
     if alone:
-        parts.append(f"{f'{alone:,} more' if number else count_kind(alone, group.kind)} {is_or_are(alone)} left alone.")
+        nouns = ("more is", "more are") if number else (f"{one} is", f"{many} are")
+        parts.append(f"{count_noun(alone, *nouns)} left alone.")
     return " ".join(parts)
-
-
-def is_or_are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def count_listed_rows(kind: str, listing: Listing[Any]) -> str:

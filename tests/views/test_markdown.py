@@ -21,7 +21,7 @@ from lmsconf.render import PLAN_VIEWS, jinja
 from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdown, plan_markdown
 from lmsconf.render.plan_wording import plan_summary
-from lmsconf.render.resource_wording import format_item, kind_plural
+from lmsconf.render.resource_wording import format_item, kind_nouns
 from lmsconf.render.text import colorize, plan_text, wrap_prose
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -75,8 +75,8 @@ def test_ten_thousand_changes_fit_every_place(place: str, ten_thousand: Plan) ->
     judged(text)
     deleted = Counter(change.address.kind for change in ten_thousand.changes if change.action is Action.DELETE)
     for kind, number in deleted.items():
-        assert f"{number:,} {kind_plural(kind)}" in heading(text, "Deleted")
-        assert re.search(rf"^\| {kind_plural(kind)} \| {number:,} \|", text, re.MULTILINE)
+        assert f"{number:,} {kind_nouns(kind)[1]}" in heading(text, "Deleted")
+        assert re.search(rf"^\| {kind_nouns(kind)[1]} \| {number:,} \|", text, re.MULTILINE)
     assert plan_summary(ten_thousand) in text
     assert plan_digest(ten_thousand) in text
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
