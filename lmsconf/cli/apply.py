@@ -220,8 +220,9 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
             message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
             hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
         )
-        worst = ExitCode.worst([lost.exit, ExitCode(report.exit)])
-        raise ProblemsFound([*report.problems, unwritten], exit=worst) from lost
+        raise ProblemsFound(
+            [*report.problems, unwritten], exit=ExitCode.worst([lost.exit, ExitCode(report.exit)])
+        ) from lost
     return ExitCode(report.exit)
 
 

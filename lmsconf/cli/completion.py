@@ -142,8 +142,9 @@ def contents(context: CommandContext, incomplete: str) -> list[Item]:
     """The content that manifests assign."""
     from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 
-    declared = _manifests(context).declared
-    return items(incomplete, (one.spec.content for one in declared if one.address.kind == CONTENT_TARGET))
+    return items(
+        incomplete, (one.spec.content for one in _manifests(context).declared if one.address.kind == CONTENT_TARGET)
+    )
 
 
 def sections(context: CommandContext, incomplete: str) -> list[Item]:
@@ -204,6 +205,9 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
 
 
 def items(incomplete: str, values: Iterable[str]) -> list[Item]:
-    begun = [value for value in dict.fromkeys(values) if value.startswith(incomplete)]
     # A shell takes a line for a value, and what is invisible cannot be chosen.
-    return [CompletionItem(value) for value in begun if value == escape_invisible(value)]
+    return [
+        CompletionItem(value)
+        for value in dict.fromkeys(values)
+        if value.startswith(incomplete) and value == escape_invisible(value)
+    ]

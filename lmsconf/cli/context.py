@@ -50,8 +50,7 @@ def context_of(context: click.Context) -> CommandContext:
 
     if context.obj is None:
         directory, workspace = (next(iter(_given(context, name)), None) for name in ("directory", "workspace"))
-        named = directory is not None
-        context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=named)
+        context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=directory is not None)
     return cast(CommandContext, context.obj)
 
 

@@ -100,8 +100,7 @@ def _page(topic: str, context: click.Context) -> str:
     from lmsconf.support.files import read_guide_page
 
     text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))
-    also = f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else ""
-    return text + also
+    return text + (f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else "")
 
 
 def _find_command(words: Sequence[str], context: click.Context) -> click.Context | None:

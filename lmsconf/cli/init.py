@@ -183,8 +183,10 @@ def init(
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         if schemas:
-            written = "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
-            write_stderr(written or "The schemas are those of this version.")
+            write_stderr(
+                "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
+                or "The schemas are those of this version."
+            )
             return ExitCode.OK
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
     given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}

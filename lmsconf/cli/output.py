@@ -375,15 +375,17 @@ def output_options(
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
     `problems` names. pages: a text longer than the terminal goes through a pager.
     """
-    form = click.option(
-        "--format",
-        "format_",
-        type=click.Choice(list(formats)),
-        default=formats[0],
-        show_default=True,
-        help="The format of the result.",
-    )
-    options = [form, *_OPTIONS[: 2 if "markdown" in formats else 1]]
+    options = [
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(list(formats)),
+            default=formats[0],
+            show_default=True,
+            help="The format of the result.",
+        ),
+        *_OPTIONS[: 2 if "markdown" in formats else 1],
+    ]
 
     def decorate(command: Command[P]) -> Command[P]:
         @functools.wraps(command)

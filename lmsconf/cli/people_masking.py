@@ -165,8 +165,9 @@ class PeopleMask:
             call = replace(call, body=self._hidden(call.body))
         # The value may be `{user/…}`, the person that another call creates.
         if values := re.fullmatch(_PARAMETER.sub("(.+)", template), call.path):
-            named = dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN}
-            call = replace(call, path=template.format_map(named))
+            call = replace(
+                call, path=template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
+            )
         return call
 
 

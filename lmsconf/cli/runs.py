@@ -50,8 +50,9 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
     github` prints workflow commands, which GitHub shows at each line, `--format sarif` a log for code scanning, and
     `--format codequality` GitLab's report of that name.
     """
-    taken = "show takes a saved plan, snapshot or apply report"
-    text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
+    text, (value, views) = load_saved(
+        file, lambda text: (text, load_document(text)), "show takes a saved plan, snapshot or apply report"
+    )
     is_json, masked = output.format == "json", masks_people()
     refuse_if(
         (
@@ -196,8 +197,9 @@ def evidence(
         _verify(Path(words[1]), key, tuple(map(_parsed_head, heads)))
     elif words == ("head",) and not given:
         ends = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
-        hint = "Run this where lmsconf apply has run, after it."
-        refuse_if((not ends, "no run is recorded here", hint), error=LmsconfError)
+        refuse_if(
+            (not ends, "no run is recorded here", "Run this where lmsconf apply has run, after it."), error=LmsconfError
+        )
         write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in ends), sys.stdout)
     else:
         _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)

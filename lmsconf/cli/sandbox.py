@@ -111,14 +111,15 @@ def serve(
         server = serving.serve(service, port, latency=latency)
         where = "in memory, lost when it stops" if place.db == IN_MEMORY else place.db
         # One thing per line, so that scripts can parse them.
-        welcome = (
+        write_redacted(
             f"A sandbox workspace listens on {server.url}\n"
             f"  data   {where}\n"
             f"  token  {token}\n"
             f"  try    LMSCONF_URL={server.url} LMSCONF_TOKEN={token} lmsconf plan\n"
-            "Stop it with Ctrl-C.\n"
+            "Stop it with Ctrl-C.\n",
+            sys.stdout,
+            whole=True,
         )
-        write_redacted(welcome, sys.stdout, whole=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -249,8 +250,9 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
             "Name a file with --db FILE",
         )
     )
-    spec = ApiSpec(settings.dialect, settings.dialect_at)
-    return SandboxLocation(str(chosen.database or IN_MEMORY), chosen.seed, spec)
+    return SandboxLocation(
+        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
+    )
 
 
 def _database_file(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:

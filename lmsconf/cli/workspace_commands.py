@@ -174,15 +174,18 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     )
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
-    settings = load_context_settings(context)
-    with Connection(settings, on_call=on_request()) as connection, connection.worker_pool(1) as pool:
+    with (
+        Connection(load_context_settings(context), on_call=on_request()) as connection,
+        connection.worker_pool(1) as pool,
+    ):
         try:
             answer = pool.submit(
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)
             ).result()
         except ValueError as error:
-            hint = "PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
-            raise UsageError(str(error), hint=hint) from error
+            raise UsageError(
+                str(error), hint="PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
+            ) from error
     if answer is not None:
         write_redacted(
             f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
@@ -322,8 +325,9 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
         return replace(diagnosis, probe=probe)
     path = (settings.root / PROJECT_FILE).resolve()
     try:
-        text = set_dialect_keys(read_text(path), words, settings.workspace.name)
-        write_atomically(path, text, mode=path.stat().st_mode & 0o777)
+        write_atomically(
+            path, set_dialect_keys(read_text(path), words, settings.workspace.name), mode=path.stat().st_mode & 0o777
+        )
     except LmsconfError as error:
         report_problems(error.problems)
         return replace(diagnosis, probe=probe, failure=error.exit)

@@ -73,8 +73,9 @@ def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 def _annotation(problem: Problem, prefix: str) -> str:
     where = problem.source
     place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-    every = {**place, "title": problem.code}.items()
-    properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
+    properties = ",".join(
+        "=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in {**place, "title": problem.code}.items()
+    )
     message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
     lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
     command = "notice" if problem.severity is Severity.NOTE else problem.severity.value

@@ -112,11 +112,10 @@ def key_sentence(key: KeyChange) -> str:
 
 def _key_line(key: KeyChange) -> str:
     """Return a key in one line, with the first items of a list."""
-    parts = (("missing", key.removed), ("extra", key.added))
     lists = [
         f"{verb}: {', '.join(items[:MAX_SHOWN_ITEMS])}"
         + (f", … and {len(items) - MAX_SHOWN_ITEMS:,} more" if len(items) > MAX_SHOWN_ITEMS else "")
-        for verb, items in parts
+        for verb, items in (("missing", key.removed), ("extra", key.added))
         if key.is_list and items
     ]
     return f"{key_sentence(key)} ({'; '.join(lists)})" if lists else key_sentence(key)

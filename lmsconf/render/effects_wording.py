@@ -167,8 +167,7 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
 
 def access(word: str, start: str | None, finish: str | None) -> str:
     """`mandatory, until 2026-12-31T22:59:59Z`."""
-    bounds = (f"from {start}" if start else "", f"until {finish}" if finish else "")
-    return ", ".join([word, *filter(None, bounds)])
+    return ", ".join([word, *filter(None, (f"from {start}" if start else "", f"until {finish}" if finish else ""))])
 
 
 def _calibrated(effects: Effects) -> str:

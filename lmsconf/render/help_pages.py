@@ -113,8 +113,7 @@ def _link(match: re.Match[str]) -> str:
 
 def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
     """Wrap at blanks: an option or an address is not cut, unless it is wider than the line."""
-    hang = " " * len(lead)
-    return wrap(text, width, initial_indent=lead, subsequent_indent=hang, break_on_hyphens=False) or [lead]
+    return wrap(text, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False) or [lead]
 
 
 def explain_json(explanation: KeyExplanation) -> str:

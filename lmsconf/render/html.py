@@ -188,11 +188,11 @@ def fleet_html(report: FleetReport) -> str:
 def _shared(report: FleetReport) -> Iterator[RowGroup]:
     numbers = count(1)
     for shared in report.shared:
-        names = shared.workspaces if shared.one_each else repeat(None)
-        changes = zip(shared.changes, names, strict=False)
+        changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
         rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
-        heading = shared_headline(shared, len(report.index.entries))
-        yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
+        yield RowGroup(
+            shared_headline(shared, len(report.index.entries)), rows, () if shared.one_each else shared.workspaces
+        )
 
 
 def _graph_text(template: str, network: DependencyGraph) -> str:

@@ -20,7 +20,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
-from lmsconf.model.names import count_noun
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
@@ -97,8 +97,7 @@ def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, lim
 def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
     """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
-        headings = (_parts("section", section, ["-"], _counted(section.entries or ())) for section in sections)
-        max_bytes -= sum(map(byte_size, headings))
+        max_bytes -= sum(byte_size(_parts("section", one, ["-"], _counted(one.entries or ()))) for one in sections)
     chosen, whole = choose_variants(
         [entry.variants for section in sections for entry in section.entries or ()], max_bytes
     )
@@ -129,8 +128,9 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
-    settings = plan_wording.settings_lists(plan)
-    shown = [_fitted_settings(heading, lines, room) for heading, lines in settings.items() if lines]
+    shown = [
+        _fitted_settings(heading, lines, room) for heading, lines in plan_wording.settings_lists(plan).items() if lines
+    ]
     head = _plan("head", plan, _fitted_effects(plan, room), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
@@ -186,8 +186,9 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
         if total := len(table.rows):
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
             variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
-            counted = f"{heading}: {count_noun(total, *table.nouns)}"
-            yield Section(counted, [Entry(("table", "tables"), variants)], limit.folds)
+            yield Section(
+                f"{heading}: {count_noun(total, *table.nouns)}", [Entry(("table", "tables"), variants)], limit.folds
+            )
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
@@ -201,13 +202,16 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
         *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
     remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
-    assumed = _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions")
     return [
         Section(plan_wording.FAILED_HEADING, failed),
         Section(plan_wording.REMAINING_HEADING, remaining),
         Section("After the rehearsal", list(map(_problem, rehearsal.problems))),
         Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(about, "line", "lines"), limit.folds),
-        Section(plan_wording.ASSUMPTIONS_HEADING, assumed, limit.folds),
+        Section(
+            plan_wording.ASSUMPTIONS_HEADING,
+            _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions"),
+            limit.folds,
+        ),
     ]
 
 
@@ -240,16 +244,14 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
         folded = risk.safe and limit.folds
-        kinds = dict.fromkeys(change.address.kind for change in group)
-        by_kind = [[change for change in group if change.address.kind == kind] for kind in kinds]
-        for alike in by_kind if folded else [group]:
+        by_kind = grouped(group, lambda change: change.address.kind)
+        for alike in by_kind.values() if folded else [group]:
             entries = [_change(change, limit) for change in alike]
             yield risk, Section(before + risk_heading(risk, alike), entries, folded)
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    whole = partial(_parts, "change", change, limit.folds)
-    return _entry(change.address, partial(_parts, "change_row", change), whole)
+    return _entry(change.address, partial(_parts, "change_row", change), partial(_parts, "change", change, limit.folds))
 
 
 def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
@@ -259,7 +261,6 @@ def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render an apply report, failures first; all calls but these are folded."""
-    others = f"{other_changes_heading(report)} "
     sections = [
         _problems(sort_by_severity(report.problems)),
         *(
@@ -276,7 +277,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
             for status, heading, group in outcomes_by_status(report)
         ),
         *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
-        *(section for _, section in _changes(report.foreign_changes, limit, others)),
+        *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
         Section("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
     ]
     marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
@@ -287,7 +288,6 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     problems = sort_by_severity(drift.problems)
     to_come = [_line(one.address, finding_headline(one)) for one in drift.not_applied]
-    ignored = [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored]
     sections = [
         _problems([problem for problem in problems if problem.is_error]),
         *(
@@ -304,7 +304,11 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         _problems([problem for problem in problems if not problem.is_error]),
         Section(NOT_APPLIED, to_come, limit.folds),
-        Section("Ignored by the project file", ignored, limit.folds),
+        Section(
+            "Ignored by the project file",
+            [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored],
+            limit.folds,
+        ),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
     ]
     marker = comment_marker("drift", drift.workspace, limit)

@@ -117,8 +117,7 @@ def runs_text(runs: Sequence[RecordedRun]) -> str:
     """Render a table: one line per run, with counts of calls per state."""
     if not runs:
         return "No runs recorded.\n"
-    states = (state.value.replace("_", " ").upper() for state in CallState)
-    head = ("STARTED", "WORKSPACE", "RUN", *states, "END")
+    head = ("STARTED", "WORKSPACE", "RUN", *(state.value.replace("_", " ").upper() for state in CallState), "END")
     return "".join(f"{line}\n" for line in table_lines([head, *map(_row, runs)], left=(0, 1, 2, len(head) - 1)))
 
 

@@ -119,8 +119,7 @@ def plan_summary(plan: Plan) -> str:
             f"({count_noun(counts.calls, 'API call')})."
         )
     # A failing lint or test is about what is planned; another error may be why a change is missing.
-    errors = (one for one in plan.all_problems if one.is_error and not is_lint(one))
-    if any(not one.code.startswith("test/") for one in errors):
+    if any(one.is_error and not is_lint(one) and not one.code.startswith("test/") for one in plan.all_problems):
         return "No changes could be planned because of the errors above."
     if plan.left_out:
         left_out = count_noun(len(plan.left_out), "change")
@@ -304,8 +303,9 @@ def assumption_line(one: RehearsedAssumption) -> str:
 
 def group_line(group: RehearsedGroup) -> str:
     """Return the members of a group before, as predicted and as reached."""
-    numbers = (group.before, group.predicted, group.reached)
-    before, predicted, reached = ("unknown" if one is None else f"{one:,}" for one in numbers)
+    before, predicted, reached = (
+        "unknown" if one is None else f"{one:,}" for one in (group.before, group.predicted, group.reached)
+    )
     if group.reached is None or group.predicted != group.reached:
         return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
     return f"{resource_title(group.address)}: {before} → {reached}, as predicted"

@@ -130,11 +130,10 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
     """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (
+        yield "  ".join(
             cell.ljust(width) if column in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
+        ).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
@@ -298,8 +297,7 @@ def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
     """Yield a table whose last column are the names, which are never truncated."""
     words = [heading.rpartition(" ") for heading in table.headings]
     heads = ([first for first, _, _ in words], [last for _, _, last in words])
-    known = (row.cells for row in table.rows if row.unknown is None)
-    first, last, *numbers = table_lines([*heads, *known], left=())
+    first, last, *numbers = table_lines([*heads, *(row.cells for row in table.rows if row.unknown is None)], left=())
     if first:
         yield f"  {first}"
     yield f"  {last}  {table.nouns[0]}"
