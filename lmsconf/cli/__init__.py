@@ -105,11 +105,9 @@ class _Forgiving(io.FileIO):
     """A file that ignores write errors, such as a full disk."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            written = super().write(data)
-        except OSError:
-            written = None
-        return memoryview(data).nbytes if written is None else written
+        with suppress(OSError):
+            return super().write(data) or memoryview(data).nbytes
+        return memoryview(data).nbytes
 
 
 def run_command_line(app: click.Command, arguments: list[str]) -> int:
@@ -164,9 +162,12 @@ def _aborted(arguments: Sequence[str], error: BaseException) -> int:
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("")
-        message = "the input ended before all questions were answered, so nothing was written"
-        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
-        return _failed(arguments, [Problem(code="error", message=message, hint=hint)], ExitCode.ERROR)
+        ended = Problem(
+            code="error",
+            message="the input ended before all questions were answered, so nothing was written",
+            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
+        )
+        return _failed(arguments, [ended], ExitCode.ERROR)
     return report_interrupt(cause)
 
 

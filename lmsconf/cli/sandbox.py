@@ -169,12 +169,10 @@ def seed_command(
         write_stderr(f"{out} is written.")
     else:
         place = _database_file(context, db, seed)
-        if wanted or place.seed is None:
-            plant(place, generate_seed(seed=number, **wanted), "the generated data")
-            write_stderr(f"{place.db} is filled with generated data.")
-        else:
-            plant(place, load_seed(place.seed), str(place.seed))
-            write_stderr(f"{place.db} is filled from {place.seed}.")
+        source = None if wanted else place.seed
+        values = load_seed(source) if source else generate_seed(seed=number, **wanted)
+        plant(place, values, str(source or "the generated data"))
+        write_stderr(f"{place.db} is filled {f'from {source}' if source else 'with generated data'}.")
 
 
 @sandbox.command()

@@ -23,7 +23,6 @@ from lmsconf.render.resource_wording import count_text, rate_text
 from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.progress import Progress
 
 
@@ -154,24 +153,16 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
-    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
+    """Yield the callback of a progress bar, removed at the end. What limits the rate is a line above it, which stays.
 
     label: what is under way. The callback is thread-safe.
     """
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.text import Text
 
-    limits, above, name = LimitWording(), Text(), escape_terminal(label)
-
-    class BarBelowText(Progress):
-        def get_renderables(self) -> Iterator[RenderableType]:
-            if above.plain:
-                yield above
-            yield from super().get_renderables()
-
-    with BarBelowText(
+    limits, name = LimitWording(), escape_terminal(label)
+    with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
@@ -183,9 +174,8 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
         _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            line = limits.due_line(progress)
-            if line or progress.limit is None:
-                above.plain = f"{name}: {line}" if line else ""
+            if line := limits.due_line(progress):
+                shown.console.print(f"{name}: {line}", markup=False, highlight=False)
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
         try:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import Final, NoReturn
 
 import click
@@ -219,25 +220,15 @@ class _HelpFormatter(click.HelpFormatter):
         super().write_text(text.replace("-", _HYPHEN))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        if self.width >= 60:
-            super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
-        else:
-            for term, text in rows:
-                for piece in _pieces(term, self.width - self.current_indent):
-                    self.write(f"{'':>{self.current_indent}}{piece}\n")
-                with self.indentation(), self.indentation():
-                    self.write_text(text)
-
-
-def _pieces(term: str, width: int) -> Iterable[str]:
-    """Split a list of choices that is wider than the terminal, after a `|`."""
-    piece = ""
-    for part in term.replace("|", "|\n").splitlines():
-        if piece and len(piece) + len(part) > width:
-            yield piece
-            piece = "  "
-        piece += part
-    yield piece
+        if self.width < 60:
+            # A name that is wider than its column has its text below it; a list of choices is cut after a `|`.
+            col_max, lead = 2, " " * (self.current_indent + 2)
+            pieces = (
+                (wrap(term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False), text)
+                for term, text in rows
+            )
+            rows = [(f"\n{lead}".join(lines).replace("| ", "|"), text) for lines, text in pieces]
+        super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
 
 
 def help_formatter() -> click.HelpFormatter:
