@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import click
+from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
 from lmsconf.cli.output import mask_people
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    Complete: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]"
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
 
 def completes(values: str) -> Complete:

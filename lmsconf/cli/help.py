@@ -6,17 +6,14 @@ import re
 import sys
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from lmsconf.cli.command import COMMANDS, Command
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 
 @click.command(cls=Command)
@@ -28,8 +25,6 @@ def completion(context: click.Context, *, shell: str) -> None:
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    from click.shell_completion import get_completion_class
-
     from lmsconf.cli.completion import Bash
 
     answering = get_completion_class(shell) or Bash
@@ -59,7 +54,9 @@ def help(context: click.Context, *, words: tuple[str, ...], search: str | None) 
 
     topics = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", topic))
     if search is not None:
-        text = "".join(f"{line}\n" for line in _found(search, _searched(words, topics)))
+        hint = f"Topics are {', '.join(topics)}."
+        refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
+        text = "".join(f"{line}\n" for line in _found(search, words or topics))
     elif not words:
         text = _list(topics)
     elif len(words) == 1 and words[0] in topics:
@@ -125,13 +122,6 @@ def _unknown(name: str, topics: Sequence[str]) -> UsageError:
         near = f"To explain a code, run lmsconf explain {name}."
     hint = f"{near} List the pages with: lmsconf help" if near else f"Topics are {', '.join(topics)}."
     return UsageError(f"there is no topic or command {name!r}", hint=hint)
-
-
-def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
-    """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
-    hint = f"Topics are {', '.join(topics)}."
-    refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
-    return words or topics
 
 
 def _found(text: str, topics: Sequence[str]) -> list[str]:

@@ -180,7 +180,7 @@ def init(
             "Name a new one with --workspace-name.",
         )
     )
-    target = context.directory if folder is None else context.directory / folder
+    target = (context.directory or Path()) / (folder or "")
     if os.path.lexists(target / PROJECT_FILE):
         if schemas:
             write_stderr(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import click
 from msgspec import Struct
@@ -20,10 +20,8 @@ from lmsconf.cli.command import FiniteRange, Group
 from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.sandbox.store import IN_MEMORY, Store
-
-if TYPE_CHECKING:
-    from lmsconf.model.snapshot import Snapshot
 
 
 @click.group("sandbox", cls=Group)

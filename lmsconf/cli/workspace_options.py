@@ -128,9 +128,10 @@ def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) 
 
 def lmsconf_command_prefix(context: CommandContext) -> str:
     """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
+    from pathlib import Path
     from shlex import quote
 
-    at = "" if str(context.directory) == "." else f" -C {quote(str(context.directory))}"
+    at = "" if context.directory in (None, Path()) else f" -C {quote(str(context.directory))}"
     on = "" if context.workspace is None else f" --workspace {quote(context.workspace)}"
     return f"lmsconf{at}{on}"
 

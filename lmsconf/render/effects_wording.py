@@ -162,23 +162,18 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
             reasons.append(f"and {len(effects.reasons) - 5:,} more reasons")
         yield f"{heading}: {'; '.join(reasons)}."
     if effects.contents or effects.people.any:
-        yield f"{NOT_COUNTED}{_calibrated(effects)}"
+        compared, said = effects.calibration, NOT_COUNTED
+        if effects.requests:
+            said += f" {count_noun(effects.requests, 'request was', 'requests were')} sent to know this."
+        if compared.groups:
+            exact = count_noun(compared.exact, "has", "have")
+            said += f" Of {count_noun(compared.groups, 'smart group')} compared, {exact} the predicted members."
+        yield said
 
 
 def access(word: str, start: str | None, finish: str | None) -> str:
     """`mandatory, until 2026-12-31T22:59:59Z`."""
     return ", ".join([word, *filter(None, (f"from {start}" if start else "", f"until {finish}" if finish else ""))])
-
-
-def _calibrated(effects: Effects) -> str:
-    """Return what was read to know the numbers, and how well they fit, as sentences behind another one."""
-    compared, said = effects.calibration, ""
-    if effects.requests:
-        said = f" {count_noun(effects.requests, 'request was', 'requests were')} sent to know this."
-    if compared.groups:
-        exact = count_noun(compared.exact, "has", "have")
-        said += f" Of {count_noun(compared.groups, 'smart group')} compared, {exact} the predicted members."
-    return said
 
 
 MOST_CAUSES: Final = 3

@@ -89,10 +89,6 @@ def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
     is_cut = len(plan.changes) > MOST_ROWS
-    calls = {
-        call.id: CallPlace(number, f"call-{number}" if not is_cut or str(call.address) in anchors else None)
-        for number, call in enumerate(plan.calls, 1)
-    }
     groups = (
         RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
         for risk, group in group_by_risk(plan.changes).items()
@@ -104,7 +100,8 @@ def plan_html(plan: Plan) -> str:
         command=apply_command(plan, digest),
         rows=_first_rows(groups, _ACTIONS),
         anchors=anchors,
-        calls=calls,
+        numbers={call.id: number for number, call in enumerate(plan.calls, 1)},
+        left_out={call.id for call in plan.calls if is_cut and str(call.address) not in anchors},
         calls_of=grouped(plan.calls, lambda call: str(call.address)),
         is_cut=is_cut,
         boxes=call_boxes(plan.calls),
@@ -218,13 +215,6 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
 
 MAX_BOXES = 300
 """The maximum number of boxes in the picture of the order of calls."""
-
-
-class CallPlace(Struct, frozen=True):
-    """A call on the page: its number in the plan's order, and its anchor if the page shows it."""
-
-    number: int
-    anchor: str | None
 
 
 def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from math import ceil
 from typing import Final
-from unicodedata import combining, east_asian_width
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -103,10 +102,9 @@ def _words(line: str, columns: int) -> Iterator[str]:
 
 def _width(text: str) -> int:
     """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
-    text = _ESCAPE.sub("", text) if "\x1b" in text else text
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    from rich.cells import cell_len
+
+    return cell_len(_ESCAPE.sub("", text))
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
