@@ -28,6 +28,7 @@ from lmsconf.cli.output import (
     write_stderr,
 )
 from lmsconf.cli.workspace_options import (
+    NO_EVENTS,
     CommandEvents,
     allow,
     apply_command_line,
@@ -161,7 +162,7 @@ def apply(
         meta=noted,
         parallelism=parallelism,
         max_rate=max_rate,
-        on_call=on_request(events),
+        on_call=on_request(None if events is NO_EVENTS else events.record),
     )
     shown = apply_progress(output, events, shows_plan=planfile is None)
     with options.interrupts.installed():

@@ -211,9 +211,11 @@ class EventWriter:
             return
         self._limit_at, self._resumes_at = limit.at, resumes_at
         pause = f", which asks to wait {duration_in_words(limit.resumes_in)}" if limit.resumes_in > 0 else ""
-        rate = None if limit.rate is None else round(limit.rate, 3)
         self._wait(
-            "rate_limit", f"The service limits the rate of requests{pause}", limit.resumes_in or None, {"rate": rate}
+            "rate_limit",
+            f"The service limits the rate of requests{pause}",
+            limit.resumes_in or None,
+            {"rate": limit.rate and round(limit.rate, 3)},
         )
 
     @record.register

@@ -150,12 +150,11 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
     if not (sys.stdin.isatty() and _is_screen(stream)) or is_given("no_pager"):
         return False
-    from lmsconf.cli.terminal import page, pager_command
+    from lmsconf.cli.terminal import page
     from lmsconf.render.text import rows_on_terminal
 
-    size, command = terminal_size(stream), pager_command(os.environ)
-    is_long = rows_on_terminal(text, size.columns) >= size.lines
-    return command is not None and is_long and page(text, command, stream, os.environ)
+    size = terminal_size(stream)
+    return rows_on_terminal(text, size.columns) >= size.lines and page(text, stream, os.environ)
 
 
 def _put(text: str, stream: TextIO, *, exact: bool) -> None:
@@ -413,14 +412,10 @@ def output_options(
 
 
 def _budget(format: str, limit: object) -> SizeLimit | None:
-    """Parse `--limit`; markdown defaults to `github`. Raises click.UsageError for a wrong value or another format."""
-    if format != "markdown" and limit is not None:
-        raise click.UsageError("--limit is for --format markdown")
-    if format != "markdown":
-        return None
+    """Parse `--limit`; markdown defaults to `github`. Raises UsageError for a wrong value or another format."""
     from lmsconf.render.escape import parse_size_limit
 
-    try:
-        return parse_size_limit("github" if limit is None else str(limit))
-    except ValueError as error:
-        raise click.UsageError(f"--limit: {error}") from error
+    is_markdown = format == "markdown"
+    shorten = "Add --format markdown, or remove --limit."
+    refuse_if((limit is not None and not is_markdown, "--limit is for --format markdown", shorten))
+    return parse_size_limit("github" if limit is None else str(limit)) if is_markdown else None

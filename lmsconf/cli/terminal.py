@@ -30,17 +30,14 @@ _SECONDS: Final = 5.0
 """How long a pager may take to end after SIGTERM, before it is killed."""
 
 
-def pager_command(environ: Mapping[str, str]) -> str | None:
-    """Return the shell command of the pager; None where the variable is empty or says `cat`."""
-    chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
-    return None if chosen in ("", "cat") else chosen
-
-
-def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Show a text in a pager on the terminal of `stream`. Returns False, with nothing shown, if it cannot be run.
+def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Show a text in a pager on the terminal of `stream`. Returns False, with nothing shown, if none is wanted or runs.
 
     A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
     """
+    command = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
+    if command in ("", "cat"):
+        return False
     # As git: less ends where all fits on one screen, shows colours, and leaves the text on the terminal.
     # The pager needs nothing of lmsconf's variables, which hold tokens, as those that LMSCONF_TOKEN_ENVS lists.
     variables = {"LESS": "FRX", "LV": "-c"} | {
@@ -201,13 +198,13 @@ def progress_lines(stream: TextIO, label: str) -> Iterator[Report]:
     A short task has no lines. What limits the rate is a line at most once a minute. The callback is thread-safe.
     """
     lock, limits, name = threading.Lock(), LimitWording(), escape_terminal(label)
-    last: tuple[bool, int] | None = None
+    last = (False, -1)
 
     def tell(progress: RunProgress) -> None:
         nonlocal last
         with lock:
             step = (progress.is_final, progress.done * 10 // max(progress.total, 1))
-            if progress.total >= 50 and (last is None or last[0] != step[0] or last[1] < step[1]):
+            if progress.total >= 50 and step > last:
                 last = step
                 stream.write(f"{name}: {count_text(progress)}\n")
             if line := limits.due_line(progress):

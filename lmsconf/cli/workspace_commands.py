@@ -42,7 +42,6 @@ from lmsconf.model.names import normalize_email
 from lmsconf.support.files import state_folder
 
 if TYPE_CHECKING:
-    from lmsconf.api.client import Exchange
     from lmsconf.apply.remote_lock import WorkspaceLock
     from lmsconf.doctor.report import DoctorReport, ProbeResult
     from lmsconf.model.canonical_json import Json
@@ -270,14 +269,8 @@ def doctor(
     settings = load_context_settings(context)
     now = partial(datetime.now, UTC)
     watch = ClockSkewCheck(now)
-    logged = on_request()
-
-    def on_call(exchange: Exchange) -> None:
-        watch.record_date(exchange)
-        if logged is not None:
-            logged(exchange)
-
-    with Connection(settings, on_call=on_call, max_rate=max_rate, only_reads=not probe) as connection:
+    heard = on_request(watch.record_date)
+    with Connection(settings, on_call=heard, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, now())
         if probe and diagnosis.failure is None:

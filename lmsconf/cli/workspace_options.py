@@ -196,7 +196,8 @@ def open_workspace(
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
 
-    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request(events)) as connection:
+    heard = on_request(None if events is NO_EVENTS else events.record)
+    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=heard) as connection:
         yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism, on_read=events.record)
 
 
@@ -213,15 +214,15 @@ def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iter
         yield report
 
 
-def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] | None:
-    """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
+def on_request(listener: Callable[[Exchange], None] | None = None) -> Callable[[Exchange], None] | None:
+    """Return what gets each request: the log of `--verbose`, the listener, or both; None for neither."""
     if not is_given("verbose"):
-        # Without a listener no Exchange is made for each request.
-        return None if events is NO_EVENTS else events.record
+        return listener  # where it is None, no Exchange is made for each request
 
     def listen(exchange: Exchange) -> None:
         log_request(exchange)
-        events.record(exchange)
+        if listener is not None:
+            listener(exchange)
 
     return listen
 

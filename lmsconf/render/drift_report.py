@@ -187,15 +187,14 @@ def unread_sentences(drift: DriftReport) -> Iterator[str]:
 def drift_summary(drift: DriftReport) -> str:
     """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
-    others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
-    others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
-    rest = f" In addition: {', '.join(others)}." if others else ""
+    others = counted_items((drift.not_applied, "not applied yet"), (drift.ignored, "ignored"))
+    rest = f" In addition: {others}." if others else ""
     if counts:
         return f"Drift: {', '.join(counts)}.{rest}"
     if any(problem.is_error for problem in drift.problems):
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
-        return f"No drift. These differences do not count: {', '.join(others)}."
+        return f"No drift. These differences do not count: {others}."
     return (
         f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
     )

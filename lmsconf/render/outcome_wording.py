@@ -201,8 +201,8 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
     """Yield each setting that is weaker than the default, with the workspaces whose plans have it."""
     relaxed = ((line, entry.workspace) for entry in report.index.entries for line in entry.relaxed)
     for line, alike in grouped(relaxed, lambda one: one[0]).items():
-        workspaces = name_list([workspace for _, workspace in alike], _FEW)
-        yield f"{line}, in {count_noun(len(alike), 'workspace')}: {workspaces}"
+        names = [workspace for _, workspace in alike]
+        yield f"{line}, in {count_noun(len(names), 'workspace')}: {name_list(names, _FEW)}"
 
 
 def fleet_assumptions(report: FleetReport) -> str | None:

@@ -214,7 +214,7 @@ def key_change(
     return KeyChange(path, (before,), (after,))
 
 
-def counted_items(*parts: tuple[Sequence[Json], str]) -> str:
+def counted_items(*parts: tuple[Sequence[object], str]) -> str:
     """`2 added, 1 removed`: counts of all items, however many a view lists."""
     return ", ".join(f"{len(items):,} {what}" for items, what in parts if items)
 

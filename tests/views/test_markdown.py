@@ -14,7 +14,7 @@ from views.drift_samples import DRIFTS, large
 
 import lmsconf
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import Problem, Severity, UsageError
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Plan, PlanScope, SettingChange
 from lmsconf.render import PLAN_VIEWS, jinja
@@ -189,7 +189,7 @@ def test_a_plan_that_can_be_applied_says_how() -> None:
 @pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(MIN_LIMIT - 1)])
 def test_a_budget_is_a_place_or_a_number(text: str) -> None:
     """Another word, or a number too small for a summary, is refused."""
-    with pytest.raises(ValueError, match=r"bytes"):
+    with pytest.raises(UsageError, match=r"bytes"):
         parse_size_limit(text)
     assert parse_size_limit(str(MIN_LIMIT)) == SizeLimit(MIN_LIMIT)
 
