@@ -114,7 +114,9 @@ def write_redacted(
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
-        text = _wrapped(text, stream)
+        from lmsconf.cli.terminal import wrap_prose
+
+        text = wrap_prose(text, terminal_size(stream).columns)
     if pages and _is_paged(text, stream):
         return
     try:
@@ -137,21 +139,11 @@ def terminal_size(stream: TextIO) -> os.terminal_size:
     return os.terminal_size((int(columns) if columns.isdecimal() else size.columns or 80, size.lines or 24))
 
 
-def _wrapped(text: str, stream: TextIO) -> str:
-    columns = terminal_size(stream).columns
-    if any(len(line) > columns or not line.isascii() for line in text.split("\n")):
-        from lmsconf.render.text import wrap_prose
-
-        return wrap_prose(text, columns)
-    return text
-
-
 def _is_paged(text: str, stream: TextIO) -> bool:
     """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
     if not (sys.stdin.isatty() and _is_screen(stream)) or is_given("no_pager"):
         return False
-    from lmsconf.cli.terminal import page
-    from lmsconf.render.text import rows_on_terminal
+    from lmsconf.cli.terminal import page, rows_on_terminal
 
     size = terminal_size(stream)
     return rows_on_terminal(text, size.columns) >= size.lines and page(text, stream, os.environ)

@@ -1,17 +1,19 @@
-"""Progress on a terminal, in a log or nowhere, and a pager for long output, as git starts it.
+"""Progress on a terminal or in a log, and long output on a terminal: wrapped, or in a pager, as git starts it.
 
+Prose is wrapped to the width of the terminal; what may be copied keeps its lines.
 The pager is LMSCONF_PAGER, else PAGER, else less.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from math import inf
+from math import ceil, inf
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -24,6 +26,57 @@ from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+_ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
+_COLORED: Final = re.compile(r"(?P<on>\x1b\[[0-9;]+m)(?P<text>[^\x1b]*)(?P<off>\x1b\[0m)")
+_KEPT: Final = re.compile(r"\s*(?:(?:-/\+|[+~-]|lmsconf|git|cd) .*|.*\S {2,}\S.*|.*\S *\|.*)")
+"""A changed resource or item, a command, a row of a table."""
+_WORD: Final = re.compile(r"(?<=: )lmsconf .+$|`[^`]*`\S*|'[^']*'\S*|\S+")
+"""A word; also a command after a colon, and what stands in quotes, so that it can be copied."""
+
+
+def wrap_prose(text: str, columns: int) -> str:
+    """Wrap the lines of prose that are wider than the terminal; a following line is indented by two more.
+
+    Colours are kept.
+    """
+    return "\n".join(_wrapped(line, columns) for line in text.split("\n"))
+
+
+def rows_on_terminal(text: str, columns: int) -> int:
+    """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
+    return sum(max(ceil(_width(line) / columns), 1) for line in text.removesuffix("\n").split("\n"))
+
+
+def _wrapped(line: str, columns: int) -> str:
+    plain = _ESCAPE.sub("", line)
+    if _width(plain) <= columns or _KEPT.fullmatch(plain):
+        return line
+    if whole := _COLORED.fullmatch(line):  # in each line: a pager takes colours to end with it
+        lines = _wrapped(whole["text"], columns).split("\n")
+        return "\n".join(f"{whole['on']}{one}{whole['off']}" for one in lines)
+    indent = line[: len(line) - len(line.lstrip())]
+    lines = [indent]
+    for word in _words(line, columns):  # one that is wider than the terminal has a line of its own
+        if lines[-1].strip() and _width(lines[-1]) + 1 + _width(word) > columns:
+            lines.append(f"{indent}  ")
+        lines[-1] += f" {word}" if lines[-1].strip() else word
+    return "\n".join(lines) + line[len(line.rstrip()) :]
+
+
+def _words(line: str, columns: int) -> Iterator[str]:
+    """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
+    for word in _WORD.findall(line):
+        is_too_wide = _width(word) > columns and not word.startswith("lmsconf ")
+        yield from word.split() if is_too_wide else [word]
+
+
+def _width(text: str) -> int:
+    """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
+    from rich.cells import cell_len  # slow to import, and needed only on a terminal
+
+    return cell_len(_ESCAPE.sub("", text))
 
 
 _SECONDS: Final = 5.0

@@ -43,12 +43,11 @@ REST: Final = "manifests and workspace"
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
     declared = {str(address): address for address in drift.managed}
-    errors = (problem for problem in drift.problems if problem.is_error)
     cases: list[tuple[Address, str, object]] = [
         *((one.address, "finding", one) for one in drift.findings),
         *((one.address, "not applied", one) for one in drift.not_applied),
         *((one.finding.address, "ignored", one) for one in drift.ignored),
-        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in errors),
+        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
     ]
     failing = {address for address, _, _ in cases}
     cases += [(address, "as declared", address) for address in drift.managed if address not in failing]

@@ -20,7 +20,8 @@ _UNSHOWN: Final = re.compile(
 """Comments and pictures."""
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
-_ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
+_LEAD: Final = r"[^\S\n]*(?:[-*]|\d+\.) +"
+"""The beginning of an item of a list."""
 
 
 def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
@@ -59,16 +60,9 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield paragraphs and the items of lists, wrapped; an item hangs below its first word."""
-    pieces: list[str] = []
-    for line in lines:
-        if not pieces or _ITEM.fullmatch(line):
-            pieces.append(line)
-        else:
-            pieces[-1] += f" {line.strip()}"
-    for piece in pieces:
-        item = _ITEM.fullmatch(piece)
-        lead = f"{item[1]}{item[2]}" if item else ""
-        yield from _wrapped(_plain(item[3] if item else piece), width, lead)
+    for piece in re.split(rf"\n(?={_LEAD})", "\n".join(lines)):
+        lead = "".join(re.findall(rf"^{_LEAD}", piece))
+        yield from _wrapped(_plain(re.sub(r"\s*\n\s*", " ", piece.removeprefix(lead))), width, lead)
 
 
 def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -201,10 +201,12 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
         *plan_wording.rehearsal_sentences(plan, rehearsal),
         *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
-    remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
     return [
         Section(plan_wording.FAILED_HEADING, failed),
-        Section(plan_wording.REMAINING_HEADING, remaining),
+        Section(
+            plan_wording.REMAINING_HEADING,
+            _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes"),
+        ),
         Section("After the rehearsal", list(map(_problem, rehearsal.problems))),
         Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(about, "line", "lines"), limit.folds),
         Section(
@@ -287,7 +289,6 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     problems = sort_by_severity(drift.problems)
-    to_come = [_line(one.address, finding_headline(one)) for one in drift.not_applied]
     sections = [
         _problems([problem for problem in problems if problem.is_error]),
         *(
@@ -303,7 +304,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             for _, heading, group in findings_by_state(drift)
         ),
         _problems([problem for problem in problems if not problem.is_error]),
-        Section(NOT_APPLIED, to_come, limit.folds),
+        Section(NOT_APPLIED, [_line(one.address, finding_headline(one)) for one in drift.not_applied], limit.folds),
         Section(
             "Ignored by the project file",
             [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored],
@@ -327,13 +328,17 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         Entry(_WORKSPACES, [partial(_fleet, "failure", failure, action, whole) for whole in (False, True)])
         for failure in group_failures(entries)
     ]
-    blocked = [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)]
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
-    settings = [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)]
     sections = [
         Section("Failed", failed),
-        Section(plan_wording.RELAXED_HEADING, settings),
-        Section(plan_wording.BLOCKERS_HEADING, blocked),
+        Section(
+            plan_wording.RELAXED_HEADING,
+            [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)],
+        ),
+        Section(
+            plan_wording.BLOCKERS_HEADING,
+            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)],
+        ),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
         Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
     ]

@@ -84,8 +84,10 @@ def verification_result(report: ApplyReport) -> str:
     if not report.converged:
         return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
     if verified.left_out:
-        more = f"{count_noun(verified.left_out, 'change')} left out, because this plan only adds"
-        return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
+        return (
+            f"Read back: nothing of {looked_at} is left to create or to add; {count_noun(verified.left_out, 'change')} "
+            "left out, because this plan only adds."
+        )
     begin = "Read back" if report.outcomes else "Nothing was sent"
     return f"{begin}: {looked_at} matches the manifests{skipped_people_clause(verified.skipped)}."
 

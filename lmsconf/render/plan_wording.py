@@ -122,8 +122,9 @@ def plan_summary(plan: Plan) -> str:
     if any(one.is_error and not is_lint(one) and not one.code.startswith("test/") for one in plan.all_problems):
         return "No changes could be planned because of the errors above."
     if plan.left_out:
-        left_out = count_noun(len(plan.left_out), "change")
-        return f"No changes. This plan only adds (--additive), and leaves out {left_out}."
+        return (
+            f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
+        )
     if plan.undo_of is not None:
         conflicts = any(problem.code == "undo/conflict" for problem in plan.problems)
         left = "Nothing more can be undone" if conflicts else "Nothing is left to undo"

@@ -1,15 +1,12 @@
 """Plans and problems as text for a terminal, in terraform's style, and the lines that other texts have too.
 
-A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal. On a terminal
-it gets colours, and prose is wrapped to its width; what may be copied keeps its lines.
+A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from math import ceil
-from typing import Final
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -54,57 +51,6 @@ def colorize(text: str) -> str:
 def _painted(match: re.Match[str]) -> str:
     painted = match[match.lastgroup or 0]
     return f"{match[0].removesuffix(painted)}\x1b[{_COLORS.get(painted, '1')}m{painted}\x1b[0m"
-
-
-_ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
-_COLORED: Final = re.compile(r"(?P<on>\x1b\[[0-9;]+m)(?P<text>[^\x1b]*)(?P<off>\x1b\[0m)")
-_KEPT: Final = re.compile(r"\s*(?:(?:-/\+|[+~-]|lmsconf|git|cd) .*|.*\S {2,}\S.*|.*\S *\|.*)")
-"""A changed resource or item, a command, a row of a table."""
-_WORD: Final = re.compile(r"(?<=: )lmsconf .+$|`[^`]*`\S*|'[^']*'\S*|\S+")
-"""A word; also a command after a colon, and what stands in quotes, so that it can be copied."""
-
-
-def wrap_prose(text: str, columns: int) -> str:
-    """Wrap the lines of prose that are wider than the terminal; a following line is indented by two more.
-
-    Colours are kept.
-    """
-    return "\n".join(_wrapped(line, columns) for line in text.split("\n"))
-
-
-def rows_on_terminal(text: str, columns: int) -> int:
-    """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
-    return sum(max(ceil(_width(line) / columns), 1) for line in text.removesuffix("\n").split("\n"))
-
-
-def _wrapped(line: str, columns: int) -> str:
-    plain = _ESCAPE.sub("", line)
-    if _width(plain) <= columns or _KEPT.fullmatch(plain):
-        return line
-    if whole := _COLORED.fullmatch(line):  # in each line: a pager takes colours to end with it
-        lines = _wrapped(whole["text"], columns).split("\n")
-        return "\n".join(f"{whole['on']}{one}{whole['off']}" for one in lines)
-    indent = line[: len(line) - len(line.lstrip())]
-    lines = [indent]
-    for word in _words(line, columns):  # one that is wider than the terminal has a line of its own
-        if lines[-1].strip() and _width(lines[-1]) + 1 + _width(word) > columns:
-            lines.append(f"{indent}  ")
-        lines[-1] += f" {word}" if lines[-1].strip() else word
-    return "\n".join(lines) + line[len(line.rstrip()) :]
-
-
-def _words(line: str, columns: int) -> Iterator[str]:
-    """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
-    for word in _WORD.findall(line):
-        is_too_wide = _width(word) > columns and not word.startswith("lmsconf ")
-        yield from word.split() if is_too_wide else [word]
-
-
-def _width(text: str) -> int:
-    """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
-    from rich.cells import cell_len
-
-    return cell_len(_ESCAPE.sub("", text))
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -174,7 +120,7 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
 def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
     """Return a problem and, on lines of its own, its hint."""
     words = plan_wording.format_problem(problem, block_address=block_address)
-    return [f"{indent}{words}", *split_lines(problem.hint, f"{indent}  ")]
+    return [indent + words, *split_lines(problem.hint, f"{indent}  ")]
 
 
 def problems_block(problems: Iterable[Problem]) -> list[str]:

@@ -13,6 +13,7 @@ from views.document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, 
 from views.drift_samples import DRIFTS, large
 
 import lmsconf
+from lmsconf.cli.terminal import wrap_prose
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity, UsageError
 from lmsconf.model.address import Address
@@ -22,7 +23,7 @@ from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_si
 from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdown, plan_markdown
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import format_item, kind_nouns
-from lmsconf.render.text import colorize, plan_text, wrap_prose
+from lmsconf.render.text import colorize, plan_text
 
 pytestmark = pytest.mark.sampled(day=8)
 
