@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from math import ceil, inf
+from math import ceil
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -153,48 +153,40 @@ class LimitWording:
     """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
 
     def __init__(self) -> None:
-        self._told_at = -inf
-        self._begun: tuple[float, int] | None = None
-        self._seen_at = 0.0
+        self._told_at: float | None = None
         self._resumes_at = 0.0
 
     def due_line(self, progress: RunProgress) -> str | None:
         """Return the line to show now, if one is due."""
         limit = progress.limit
         if limit is None:
-            self._begun = None
             return None
+        if self._told_at is None:  # in a quarter of a minute, the rate is known
+            self._told_at = limit.at - 0.75 * LIMIT_EVERY
+        is_due = limit.at - self._told_at >= LIMIT_EVERY
         is_paused = limit.resumes_in > LIMIT_EVERY or limit.at < self._resumes_at
-        line = self._pause(limit) if is_paused else self._rate(progress, limit)
+        line = self._pause(limit, is_due) if is_paused else self._rate(progress, limit.rate) if is_due else None
         if line is not None:
             self._told_at = limit.at
         return line
 
-    def _pause(self, limit: RateLimit) -> str | None:
-        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
-        resumes_at = limit.at + limit.resumes_in
+    def _pause(self, limit: RateLimit, is_due: bool) -> str | None:
+        """Return the line for a pause of more than a minute that the service asks for: at once, then if due."""
+        resumes_at, left = limit.at + limit.resumes_in, duration_in_words(limit.resumes_in)
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
         if resumes_at > self._resumes_at + SAME_PAUSE:
-            self._resumes_at, self._begun = resumes_at, None
-            return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
-        if limit.at - self._told_at >= LIMIT_EVERY:
-            return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
-        return None
+            self._resumes_at = resumes_at
+            return f"the service asks to wait {left}; resuming at {time}"
+        return f"still waiting for the service, {left} more; resuming at {time}" if is_due else None
 
-    def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
-        if self._begun is None:
-            self._seen_at = limit.at
-        # For three seconds, responses to requests that were sent before the limit still come in.
-        if self._begun is None or limit.at < self._seen_at + 3.0:
-            self._begun = (limit.at, progress.done)
-        begun, done_before = self._begun
-        seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
-        tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
-        if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
+    def _rate(self, progress: RunProgress, rate: float | None) -> str | None:
+        """Return the line with the rate, and how long what is left takes at this rate."""
+        left = progress.total - progress.done
+        if not rate or not left:
             return None
-        rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
         least, more = ("", "") if progress.is_final else ("at least ", " or more")
-        return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
+        time = duration_in_words(left / rate)
+        return f"limited to {rate_text(rate)} requests a second; {least}{left:,} left, about {time}{more}"
 
 
 _bars: list[Progress] = []
