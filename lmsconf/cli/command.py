@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import isfinite
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,10 +18,8 @@ from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
 from lmsconf.cli.output import mask_people
 
-Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
-
-def completes(values: str) -> Complete:
+def completes(values: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]:
     """Return the click callback that completes to what the function `values` of `cli.completion` returns."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:

@@ -261,12 +261,10 @@ def _new(target: Path, path: Path, text: str, undo: ExitStack) -> bool:
     if not _is_inside(path.parent, target):
         raise NotADirectoryError(None, "its folder is a symbolic link out of the project")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        file = path.open("x", encoding="utf-8")
-    except FileExistsError:
+    if os.path.lexists(path):
         return False
-    undo.callback(path.unlink, missing_ok=True)
-    with file:
+    with path.open("x", encoding="utf-8") as file:
+        undo.callback(path.unlink, missing_ok=True)
         file.write(text)
     return True
 

@@ -121,11 +121,9 @@ def write_redacted(
         return
     try:
         _put(text, stream, exact=exact or whole)
-    except BrokenPipeError:
-        redirect_to_null(stream)
     except OSError as error:
         redirect_to_null(stream)
-        if stream is not sys.stderr:
+        if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
             raise stdout_error(error) from error
 
 

@@ -78,8 +78,14 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
 def load_document(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
     name = str(parse_document(text)["format"])
-    unknown = f"the file has the format {name!r}, which cannot be shown"
-    refuse_if((name not in _DOCUMENTS, unknown, f"Give one in {' or '.join(_DOCUMENTS)}."), error=LmsconfError)
+    refuse_if(
+        (
+            name not in _DOCUMENTS,
+            f"the file has the format {name!r}, which cannot be shown",
+            f"Give one in {' or '.join(_DOCUMENTS)}.",
+        ),
+        error=LmsconfError,
+    )
     loads, views = _DOCUMENTS[name]
     return loads(text), views
 
