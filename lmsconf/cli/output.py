@@ -402,10 +402,10 @@ def output_options(
 
 
 def _budget(format: str, limit: object) -> SizeLimit | None:
-    """Parse `--limit`; markdown defaults to `github`. Raises UsageError for a wrong value or another format."""
+    """Parse `--limit`; for markdown the default is `github`. Raises UsageError, also for another format."""
+    if format != "markdown":
+        refuse_if((limit is not None, "--limit is for --format markdown", "Add --format markdown, or remove --limit."))
+        return None
     from lmsconf.render.escape import parse_size_limit
 
-    is_markdown = format == "markdown"
-    shorten = "Add --format markdown, or remove --limit."
-    refuse_if((limit is not None and not is_markdown, "--limit is for --format markdown", shorten))
-    return parse_size_limit("github" if limit is None else str(limit)) if is_markdown else None
+    return parse_size_limit("github" if limit is None else str(limit))

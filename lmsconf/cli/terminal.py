@@ -1,4 +1,4 @@
-"""Progress on a terminal or in a log, and long output on a terminal: wrapped, or in a pager, as git starts it.
+"""Progress on a terminal or in a log; long output on a terminal: wrapped, or in a pager, as git starts it.
 
 Prose is wrapped to the width of the terminal; what may be copied keeps its lines.
 The pager is LMSCONF_PAGER, else PAGER, else less.
@@ -73,7 +73,7 @@ def _words(line: str, columns: int) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
+    """Return how many columns a text takes: an East Asian character two, a combining one and escapes none."""
     from rich.cells import cell_len  # slow to import, and needed only on a terminal
 
     return cell_len(_ESCAPE.sub("", text))
@@ -84,7 +84,7 @@ _SECONDS: Final = 5.0
 
 
 def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Show a text in a pager on the terminal of `stream`. Returns False, with nothing shown, if none is wanted or runs.
+    """Show a text in a pager on the terminal of `stream`; False, with nothing shown, if none is wanted or runs.
 
     A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
     """
@@ -171,7 +171,7 @@ class LimitWording:
         return line
 
     def _pause(self, limit: RateLimit, is_due: bool) -> str | None:
-        """Return the line for a pause of more than a minute that the service asks for: at once, then if due."""
+        """Return the line for a long pause that the service asks for: at once, then where one is due."""
         resumes_at, left = limit.at + limit.resumes_in, duration_in_words(limit.resumes_in)
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
         if resumes_at > self._resumes_at + SAME_PAUSE:
@@ -195,7 +195,7 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
-    """Yield the callback of a progress bar, removed at the end. What limits the rate is a line above it, which stays.
+    """Yield the callback of a progress bar, removed at the end. What limits the rate stays as a line above it.
 
     label: what is under way. The callback is thread-safe.
     """

@@ -221,7 +221,7 @@ class _HelpFormatter(click.HelpFormatter):
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         if self.width < 60:
-            # A name that is wider than its column has its text below it; a list of choices is cut after a `|`.
+            # A name that is wider than its column has its text below it; a list of choices is cut after `|`.
             col_max, lead = 2, " " * (self.current_indent + 2)
             pieces = (
                 (wrap(term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False), text)

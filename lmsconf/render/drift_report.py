@@ -147,7 +147,7 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
 
 def remedy_script(finding: DriftFinding) -> str:
     """Return the remedies as shell commands below comments; empty if there is none."""
-    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for _, does, line in remedies(finding))
+    return "\n".join(f"# {does}\n{run.replace(chr(10), chr(92) + 'n')}" for _, does, run in remedies(finding))
 
 
 def ignored_sentence(ignored: IgnoredFinding) -> str:

@@ -166,8 +166,8 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
         if effects.requests:
             said += f" {count_noun(effects.requests, 'request was', 'requests were')} sent to know this."
         if compared.groups:
-            exact = count_noun(compared.exact, "has", "have")
-            said += f" Of {count_noun(compared.groups, 'smart group')} compared, {exact} the predicted members."
+            have = count_noun(compared.exact, "has", "have")
+            said += f" Of {count_noun(compared.groups, 'smart group')} compared, {have} the predicted members."
         yield said
 
 
@@ -214,7 +214,7 @@ def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
 
 
 def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
-    """Return the changes that concern anybody, with the number of people; no windows that are all cut short."""
+    """Return the changes that concern anybody, with how many; not `window` where all are cut short."""
     left_out = "window" if counts.shortened == counts.window else ""
     words = (change for change in CHANGE_WORDS if change.name != left_out)
     return [(change, number) for change in words if (number := getattr(counts, change.name))]

@@ -147,7 +147,7 @@ _PATIENCE = 50
 
 
 def parse_size_limit(text: str) -> SizeLimit:
-    """Parse `--limit`: a service name or a number of bytes. Raises UsageError for anything else, or under MIN_LIMIT."""
+    """Parse `--limit`: a service or a number of bytes. Raises UsageError for anything else, or under MIN_LIMIT."""
     if text in SERVICE_LIMITS:
         return SERVICE_LIMITS[text]
     size = int(text) if text.isascii() and text.isdigit() else None

@@ -337,7 +337,7 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         Section(
             plan_wording.BLOCKERS_HEADING,
-            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)],
+            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *alike)]) for alike in group_blocked(entries)],
         ),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
         Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
