@@ -123,8 +123,13 @@ def _leave_stdout(path: str, output: Output) -> None:
 def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
     """Raise UsageError if the command reads or writes the same file."""
     others = (Path(output.path), *(value for value in arguments.values() if isinstance(value, Path)))
-    used = path.resolve() in {other.resolve() for other in others}
-    refuse_if((used, f"--events {path}: the command uses that file already", "Name another file."))
+    refuse_if(
+        (
+            path.resolve() in {other.resolve() for other in others},
+            f"--events {path}: the command uses that file already",
+            "Name another file.",
+        )
+    )
 
 
 _EVERY: Final = 1.0

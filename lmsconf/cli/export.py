@@ -130,8 +130,14 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     base = settings.manifests
     if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root)):
         return None
-    hint = "Pass --into to add what they do not declare yet, or name another folder."
-    refuse_if((not into, f"{base} already has manifests", hint), error=LmsconfError)
+    refuse_if(
+        (
+            not into,
+            f"{base} already has manifests",
+            "Pass --into to add what they do not declare yet, or name another folder.",
+        ),
+        error=LmsconfError,
+    )
     return error_free(load_manifests(settings))
 
 

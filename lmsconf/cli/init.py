@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,11 +36,15 @@ def collect_answers(
     ask = partial(_ask, asks)
     address = ask(given["url"], "URL of the workspace's API, or sandbox", "sandbox", _url)
     live = not address.startswith("sandbox:")
-    variable = "Environment variable for its token" if live else ""
     answers = InitAnswers(
         url=address,
         workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
-        token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
+        token_env=ask(
+            given["token_env"],
+            "Environment variable for its token" if live else "",
+            "LMSCONF_TOKEN",
+            partial(_variable, environ),
+        ),
         timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
         ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", click.Choice(CI_SYSTEMS))),
         schemas=schemas,
@@ -126,10 +130,11 @@ def _zone(text: str) -> str:
 
 def _local_zone(environ: Mapping[str, str]) -> str:
     """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
+    from lmsconf.model.time_formats import is_zone
+
     linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
-    with suppress(UsageError):
-        return _zone(environ.get("TZ", "").removeprefix(":") or linked or "UTC")
-    return "UTC"
+    zone = environ.get("TZ", "").removeprefix(":") or linked
+    return zone if is_zone(zone) else "UTC"
 
 
 @click.command(cls=Command)

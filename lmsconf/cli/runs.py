@@ -114,8 +114,11 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     if run is not None:
         output.show(RUN_VIEWS, find_run(context.project, run))
     else:
-        recorded = read_runs(context.project)
-        here = [one for one in recorded if context.workspace in (None, one.opening and one.opening.workspace)]
+        here = [
+            one
+            for one in read_runs(context.project)
+            if context.workspace in (None, one.opening and one.opening.workspace)
+        ]
         output.show(RUNS_VIEWS, here)
 
 

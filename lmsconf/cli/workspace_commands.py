@@ -289,7 +289,6 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
     from lmsconf.doctor.probe_run import ProbeRun
     from lmsconf.doctor.probe_trials import TrialClient
 
-    kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
         return ProbeRun(
             TrialClient(pool, settings.dialect),
@@ -299,7 +298,7 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
             now=datetime.now(UTC),
             zone=settings.policy.timezone_name,
             settle=settings.policy.settle,
-            kept=kept,
+            kept=KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url),
             tell=write_stderr,
         ).run()
 

@@ -112,9 +112,14 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return problems with one rule for each of their codes."""
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
-    codes = sorted({problem.code for problem in problems} | RULES.keys())
     return _sarif(
-        prefix, problems=problems, codes=codes, lints=RULES, analysis=analysis, workspace=workspace, drift=None
+        prefix,
+        problems=problems,
+        codes=sorted({problem.code for problem in problems} | RULES.keys()),
+        lints=RULES,
+        analysis=analysis,
+        workspace=workspace,
+        drift=None,
     )
 
 

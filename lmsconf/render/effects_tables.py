@@ -65,8 +65,11 @@ def content_table(effects: Effects) -> EffectsTable:
     counted: list[Mapping[str, int | None]] = [
         {"before": one.before, "after": one.after, "keep": one.keep, **asdict(one.counts)} for one in contents
     ]
-    always = ("before", "after", "gain", "lose")
-    columns = [name for name in _CONTENT_COLUMNS if name in always or any(numbers[name] for numbers in counted)]
+    columns = [
+        name
+        for name in _CONTENT_COLUMNS
+        if name in ("before", "after", "gain", "lose") or any(numbers[name] for numbers in counted)
+    ]
     return EffectsTable(
         headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
         rows=[

@@ -13,6 +13,7 @@ import msgspec
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import KeyExplanation
+from lmsconf.render.text import table_lines
 
 _UNSHOWN: Final = re.compile(
     r"^(?:<!-- [^\n]* -->|!\[[^\n]*\]\([^\n]*\)|<picture>.*?^</picture>)$\n?", re.MULTILINE | re.DOTALL
@@ -66,13 +67,11 @@ def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
+    """Return a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
     head, *body = ([_plain(cell) for cell in row] for number, row in enumerate(rows) if number != 1)
     widths = _widths([head, *body], width)
-    for row in (head, ["-" * size for size in widths], *body):
-        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
-        for parts in zip_longest(*cells, fillvalue=""):
-            yield "  ".join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
+    cells = (map(_wrapped, row, widths) for row in (head, ["-" * size for size in widths], *body))
+    return table_lines([parts for row in cells for parts in zip_longest(*row, fillvalue="")], range(len(widths)))
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:

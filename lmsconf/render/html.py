@@ -119,8 +119,7 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
 
 
 def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
-    action = change.action
-    return Row(anchor, action.value, ACTION_SIGNS[action], change, change.source, only_in=only_in)
+    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, source=change.source, only_in=only_in)
 
 
 _CALL_SIGNS: Final = {
@@ -138,8 +137,8 @@ def apply_html(report: ApplyReport) -> str:
         for status, heading, group in outcomes_by_status(report)
     )
     cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    titles = {status.value: title for status, title in STATUS_TITLES.items()}
-    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, titles))
+    rows = _first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()})
+    return html_page("apply.html.j2", report=report, cards=cards, rows=rows)
 
 
 _DRIFT_COLOURS: Final = {
