@@ -185,9 +185,8 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
         return ExitCode.USAGE
     from lmsconf.cli.usage import usage_advice
 
-    named = [argument for argument in arguments if argument in COMMANDS][:1]
-    command = error.ctx.command_path if error.ctx else " ".join(["lmsconf", *named])
-    message, hint = usage_advice(error, arguments, command)
+    words = ["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]]
+    message, hint = usage_advice(error, arguments, error.ctx.command_path if error.ctx else " ".join(words))
     return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
 
 

@@ -341,22 +341,17 @@ def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) ->
 
 def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
     """Return the message and the hint for a wrong command line. command: the program with its command."""
-    message, see, hint = _message(error), f"See: {command} --help", None
-    if isinstance(error, click.NoSuchOption):
-        message, hint = _unknown_option(error, arguments)
-    elif extra := re.match(r"Got unexpected extra arguments? \((\S+)", message):
-        hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
-    elif unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
-        hint = COMMANDS_ELSEWHERE.get(unknown[1])
-    return message, f"{hint} {see}" if hint else see
-
-
-def _message(error: click.UsageError) -> str:
-    """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
+    message, see, hint = error.format_message(), f"See: {command} --help", None
     match error:
+        case click.NoSuchOption():
+            message, hint = _unknown_option(error, arguments)
         case click.MissingParameter(param=click.Parameter(name=name, type=click.Choice(choices=[*others, last]))):
-            return f"no {name} is given. Choose {', '.join(others)} or {last}"
-    return error.format_message()
+            message = f"no {name} is given. Choose {', '.join(others)} or {last}"  # in one line; click has a list
+        case _ if extra := re.match(r"Got unexpected extra arguments? \((\S+)", message):
+            hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
+        case _ if unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
+            hint = COMMANDS_ELSEWHERE.get(unknown[1])
+    return message, f"{hint} {see}" if hint else see
 
 
 def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:
