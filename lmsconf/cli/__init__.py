@@ -118,7 +118,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
-    if COMPLETION_VARIABLE in os.environ:
+    if os.environ.get(COMPLETION_VARIABLE):
         complete(app)
     try:
         with handle_signal(signal.SIGTERM, raise_terminated):

@@ -144,6 +144,7 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:
     """Return the words of a line around a text, with its page, in about 80 characters."""
+    # Whole words on both sides of it, and twice as many behind it.
     room = max(74 - len(lead) - len(wanted), 0) // 3
     around = rf"((?<!\S).{{0,{room}}})?{re.escape(wanted)}(.{{0,{2 * room}}}(?!\S))?"
     start, end = next((found.span() for found in re.finditer(around, line.casefold())), (0, 0))

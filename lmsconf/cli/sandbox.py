@@ -103,7 +103,7 @@ def serve(
             spec=place.spec,
             token=token,
             faults=script,
-            on_log=lambda entry: print(json.dumps(entry._asdict(), ensure_ascii=False), file=file),
+            on_log=lambda entry: print(json.dumps(entry._asdict(), ensure_ascii=False) + "\n", end="", file=file),
         )
         fill_if_empty(service, place.seed)
         server = serving.serve(service, port, latency=latency)

@@ -150,7 +150,7 @@ def parse_size_limit(text: str) -> SizeLimit:
     """Parse `--limit`: a service or a number of bytes. Raises UsageError for anything else, or under MIN_LIMIT."""
     if text in SERVICE_LIMITS:
         return SERVICE_LIMITS[text]
-    size = int(text) if text.isascii() and text.isdigit() else None
+    size = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
     refuse_if(
         (
             size is None,
