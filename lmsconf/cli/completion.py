@@ -143,7 +143,8 @@ def contents(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 
     return items(
-        incomplete, (one.spec.content for one in _manifests(context).declared if one.address.kind == CONTENT_TARGET)
+        incomplete,
+        (one.spec.content for one in _manifests(context).declared if one.address.kind == CONTENT_TARGET),
     )
 
 

@@ -63,7 +63,13 @@ def access(
     name = None if content is None else normalize_name(content)
     query = AccessQuery(contents=None if name is None else frozenset({name}))
     return _show(
-        context, query, parallelism, max_rate, output, ACCESS_VIEWS, partial(person_access, email=email, content=name)
+        context,
+        query,
+        parallelism,
+        max_rate,
+        output,
+        ACCESS_VIEWS,
+        partial(person_access, email=email, content=name),
     )
 
 

@@ -165,9 +165,8 @@ class PeopleMask:
             call = replace(call, body=self._hidden(call.body))
         # The value may be `{user/…}`, the person that another call creates.
         if values := re.fullmatch(_PARAMETER.sub("(.+)", template), call.path):
-            call = replace(
-                call, path=template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
-            )
+            named = dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN}
+            call = replace(call, path=template.format_map(named))
         return call
 
 

@@ -207,7 +207,8 @@ def evidence(
     elif words == ("head",) and not given:
         ends = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
         refuse_if(
-            (not ends, "no run is recorded here", "Run this where lmsconf apply has run, after it."), error=LmsconfError
+            (not ends, "no run is recorded here", "Run this where lmsconf apply has run, after it."),
+            error=LmsconfError,
         )
         write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in ends), sys.stdout)
     else:

@@ -183,7 +183,8 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
             ).result()
         except ValueError as error:
             raise UsageError(
-                str(error), hint="PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
+                str(error),
+                hint="PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE.",
             ) from error
     if answer is not None:
         write_redacted(
@@ -318,7 +319,9 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
     path = (settings.root / PROJECT_FILE).resolve()
     try:
         write_atomically(
-            path, set_dialect_keys(read_text(path), words, settings.workspace.name), mode=path.stat().st_mode & 0o777
+            path,
+            set_dialect_keys(read_text(path), words, settings.workspace.name),
+            mode=path.stat().st_mode & 0o777,
         )
     except LmsconfError as error:
         report_problems(error.problems)

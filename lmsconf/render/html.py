@@ -187,7 +187,9 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
         changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
         rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
         yield RowGroup(
-            shared_headline(shared, len(report.index.entries)), rows, () if shared.one_each else shared.workspaces
+            shared_headline(shared, len(report.index.entries)),
+            rows,
+            () if shared.one_each else shared.workspaces,
         )
 
 

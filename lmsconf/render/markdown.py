@@ -187,7 +187,9 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
             variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
             yield Section(
-                f"{heading}: {count_noun(total, *table.nouns)}", [Entry(("table", "tables"), variants)], limit.folds
+                f"{heading}: {count_noun(total, *table.nouns)}",
+                [Entry(("table", "tables"), variants)],
+                limit.folds,
             )
 
 
@@ -253,7 +255,11 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    return _entry(change.address, partial(_parts, "change_row", change), partial(_parts, "change", change, limit.folds))
+    return _entry(
+        change.address,
+        partial(_parts, "change_row", change),
+        partial(_parts, "change", change, limit.folds),
+    )
 
 
 def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
@@ -304,7 +310,11 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             for _, heading, group in findings_by_state(drift)
         ),
         _problems([problem for problem in problems if not problem.is_error]),
-        Section(NOT_APPLIED, [_line(one.address, finding_headline(one)) for one in drift.not_applied], limit.folds),
+        Section(
+            NOT_APPLIED,
+            [_line(one.address, finding_headline(one)) for one in drift.not_applied],
+            limit.folds,
+        ),
         Section(
             "Ignored by the project file",
             [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored],
