@@ -80,9 +80,8 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     widths = [max(map(len, column)) for column in columns]
     words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
     room = width - 2 * (len(widths) - 1)
-    for least in (words, [min(size, 8) for size in widths]):
-        while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > least[one]]):
-            widths[max(free, key=lambda one: widths[one])] -= 1
+    while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > min(words[one], 8)]):
+        widths[max(free, key=lambda one: (widths[one] > words[one], widths[one]))] -= 1
     return widths
 
 

@@ -68,13 +68,14 @@ class ShownRows(Struct, frozen=True):
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
     """Return the first rows of groups."""
-    shown: list[RowGroup] = []
-    total = 0
-    for group in groups:
-        if total < MOST_ROWS:
-            shown.append(replace(group, rows=group.rows[: MOST_ROWS - total]))
-        total += len(group.rows)
-    return ShownRows(shown, total, states)
+    every = list(groups)
+    above = accumulate((len(group.rows) for group in every), initial=0)
+    shown = [
+        replace(group, rows=group.rows[: MOST_ROWS - number])
+        for group, number in zip(every, above, strict=False)
+        if number < MOST_ROWS
+    ]
+    return ShownRows(shown, sum(len(group.rows) for group in every), states)
 
 
 _ACTIONS: Final = {

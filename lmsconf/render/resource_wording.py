@@ -9,7 +9,7 @@ KeyChange, key_changes   one key of a change in words: values added and removed
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -290,13 +290,12 @@ def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tup
 
     What does not occur has no column.
     """
-    table: defaultdict[str, Counter[Action | str]] = defaultdict(Counter)
-    for change in changes:
-        counts = table[change.address.kind]
-        counts[change.action] += 1
-        counts["taken"] += count_removed_items(change)
-    columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
-    rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
+    table: Mapping[str, Mapping[Action | str, int]] = {
+        kind: {**Counter(change.action for change in alike), "taken": sum(map(count_removed_items, alike))}
+        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
+    }
+    columns = [key for key in _COLUMNS if any(counts.get(key) for counts in table.values())]
+    rows = [(kind, [counts.get(key, 0) for key in columns]) for kind, counts in table.items()]
     return [_COLUMNS[key] for key in columns], rows
 
 
