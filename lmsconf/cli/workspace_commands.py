@@ -38,7 +38,7 @@ from lmsconf.cli.workspace_options import (
     split_pairs,
 )
 from lmsconf.errors import ExitCode, LmsconfError, UsageError, refuse_if
-from lmsconf.model.names import normalize_email
+from lmsconf.model.names import grouped, normalize_email
 from lmsconf.support.files import state_folder
 
 if TYPE_CHECKING:
@@ -194,10 +194,9 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
-    given: dict[str, list[Json]] = {}
-    for name, value in split_pairs("--query", pairs, "NAME=VALUE", "limit=5"):
-        given.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in given.items()}
+    given = grouped(split_pairs("--query", pairs, "NAME=VALUE", "limit=5"), lambda pair: pair[0])
+    values: dict[str, list[Json]] = {name: [value for _, value in alike] for name, alike in given.items()}
+    return {name: alike[0] if len(alike) == 1 else alike for name, alike in values.items()}
 
 
 def _body(text: bytes) -> Json:

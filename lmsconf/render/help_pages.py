@@ -31,7 +31,7 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     bold: write headings in bold, as terminals do, and not with the marks of Markdown.
     """
     lines: list[str] = []
-    for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
+    for kind, block in _blocks(_UNSHOWN.sub("", page)):
         match kind:
             case "code":
                 lines += [f"    {line}".rstrip() for line in block]
@@ -46,17 +46,17 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _blocks(page: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the blocks of a page with their kind: code, table, blank, heading or prose; fences are left out."""
-    kinds: list[tuple[str, str]] = []
-    is_code = False
-    for line in lines:
-        kind = {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
-        if line.startswith("```"):
-            is_code = not is_code
+    for number, part in enumerate(re.split(r"^```.*\n", page, flags=re.MULTILINE)):
+        if number % 2:
+            yield "code", part.splitlines()
         else:
-            kinds.append(("code" if is_code else kind, line))
-    return ((kind, [line for _, line in group]) for kind, group in groupby(kinds, key=lambda one: one[0]))
+            yield from ((kind, list(lines)) for kind, lines in groupby(part.splitlines(), _kind))
+
+
+def _kind(line: str) -> str:
+    return {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
