@@ -134,16 +134,15 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     head = _plan("head", plan, _fitted_effects(plan, room), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
-    let_go = [
-        Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
-        for one in plan.let_go
-    ]
     sections = [
         *_effects_sections(plan, limit),
         _problems([problem for problem in plan.problems if problem.is_error]),
         *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
         *(section for risk, section in changes if not risk.safe),
-        Section(abandoned_heading(plan), let_go),
+        Section(
+            abandoned_heading(plan),
+            [_in_short(kind_nouns(one.address.kind), partial(_plan, "abandoned", one)) for one in plan.let_go],
+        ),
         _problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk.safe),
         Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
@@ -195,16 +194,15 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
     """Return what was not done, what is left, and what the rehearsal rests on; the latter folded."""
-    failed = [
-        Entry(("call", "calls"), [partial(_plan, "failed_call", call, whole) for whole in (False, True)])
-        for call in rehearsal.failed
-    ]
     about = [
         *plan_wording.rehearsal_sentences(plan, rehearsal),
         *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
     return [
-        Section(plan_wording.FAILED_HEADING, failed),
+        Section(
+            plan_wording.FAILED_HEADING,
+            [_in_short(("call", "calls"), partial(_plan, "failed_call", call)) for call in rehearsal.failed],
+        ),
         Section(
             plan_wording.REMAINING_HEADING,
             _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes"),
@@ -217,6 +215,11 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
             limit.folds,
         ),
     ]
+
+
+def _in_short(nouns: tuple[str, str], printed: Callable[[bool], str]) -> Entry:
+    """Return an entry that is printed in short and, where there is room, whole."""
+    return Entry(nouns, [partial(printed, False), partial(printed, True)])
 
 
 def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
@@ -274,12 +277,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(
             Section(
                 heading,
-                [
-                    Entry(
-                        ("API call", "API calls"), [partial(_apply, "outcome", one, whole) for whole in (False, True)]
-                    )
-                    for _, one in group
-                ],
+                [_in_short(("API call", "API calls"), partial(_apply, "outcome", one)) for _, one in group],
                 limit.folds and status is not CallStatus.FAILED,
             )
             for status, heading, group in outcomes_by_status(report)
@@ -334,13 +332,12 @@ def _line(address: Address, text: str) -> Entry:
 def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
     entries, action = report.index.entries, report.index.action
-    failed = [
-        Entry(_WORKSPACES, [partial(_fleet, "failure", failure, action, whole) for whole in (False, True)])
-        for failure in group_failures(entries)
-    ]
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
     sections = [
-        Section("Failed", failed),
+        Section(
+            "Failed",
+            [_in_short(_WORKSPACES, partial(_fleet, "failure", alike, action)) for alike in group_failures(entries)],
+        ),
         Section(
             plan_wording.RELAXED_HEADING,
             [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)],
