@@ -98,8 +98,11 @@ def drift(
     )
     settings = load_context_settings(context)
     manifests = load_valid_manifests(settings, events)
-    policy, environ = settings.policy, context.environ
-    applied = None if base is None else load_base(base, settings, policy, environ, trusted=trusted, with_older=False)
+    applied = (
+        None
+        if base is None
+        else load_base(base, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
+    )
     with (
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,

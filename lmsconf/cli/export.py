@@ -96,9 +96,15 @@ def export(
                 ),
                 error=LmsconfError,
             )
-        spec = workspace.connection.spec
     rule = None if by is None else parse_rule(by, snapshot)
-    generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)
+    generated = exported(
+        snapshot,
+        settings.policy,
+        workspace.connection.spec,
+        only_kinds=kinds,
+        existing_manifests=existing,
+        by=rule,
+    )
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)

@@ -137,9 +137,12 @@ def apply_html(report: ApplyReport) -> str:
         RowGroup(heading, [Row(f"call-{number}", status.value, _CALL_SIGNS[status], one) for number, one in group])
         for status, heading, group in outcomes_by_status(report)
     )
-    cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    rows = _first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()})
-    return html_page("apply.html.j2", report=report, cards=cards, rows=rows)
+    return html_page(
+        "apply.html.j2",
+        report=report,
+        cards=[(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()],
+        rows=_first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()}),
+    )
 
 
 _DRIFT_COLOURS: Final = {
