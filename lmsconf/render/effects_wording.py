@@ -102,12 +102,12 @@ _UNCHANGED: Final = "nobody's access to content changes"
 def effects_headline(plan: Plan) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
     effects = plan.effects
+    if effects.basis is Basis.OFF or effects.people.any:
+        return totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
     is_unarchiving = any(problem.code == "people/unarchived" for problem in plan.all_problems)
-    unchanged = f"{_UNCHANGED}, but for accounts that the plan unarchives" if is_unarchiving else _UNCHANGED
-    if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
-        return f"{unchanged}; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
-    sentence = totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
-    return f"{unchanged}." if sentence == f"{_UNCHANGED}." else sentence
+    but_for = ", but for accounts that the plan unarchives" if is_unarchiving else ""
+    members = f"; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}" if effects.groups else ""
+    return f"{_UNCHANGED}{but_for}{members}."
 
 
 def tells_effects(plan: Plan) -> bool:
@@ -145,7 +145,7 @@ def predicted_line(predicted: PredictedTotals | None) -> str:
     """Return what a plan predicted, for an apply report; empty if nobody's access changes."""
     if predicted is None or not predicted.people.any:
         return ""
-    return f"Predicted {EFFECTS_HEADING[:1].lower()}{EFFECTS_HEADING[1:]}: {totals_sentence(predicted)}"
+    return f"Predicted effects on people: {totals_sentence(predicted)}"
 
 
 def effects_caveats(effects: Effects) -> Iterator[str]:
@@ -280,10 +280,11 @@ def loss_details(content: ContentEffects) -> str:
         numbers = [(state, progress[state]) for state in states if progress.get(state)]
         clauses = [
             # Of a single person only the state.
-            state.replace("_", " ") if lose == 1 else f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
-            for state, number in numbers
+            state.replace("_", " ")
+            if lose == 1
+            else f"{number:,}{'' if place else ' of them'} {_PROGRESS.get(state, (state, state))[number != 1]}"
+            for place, (state, number) in enumerate(numbers)
         ]
-        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
     return ", ".join([*clauses, *_certificates(content)])
 
 
