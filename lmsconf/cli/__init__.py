@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -104,11 +105,9 @@ class _Forgiving(io.FileIO):
     """A file that ignores write errors, such as a full disk."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            written = super().write(data)
-        except OSError:
-            written = None
-        return memoryview(data).nbytes if written is None else written
+        with suppress(OSError):
+            return super().write(data) or memoryview(data).nbytes
+        return memoryview(data).nbytes
 
 
 def run_command_line(app: click.Command, arguments: list[str]) -> int:
@@ -119,8 +118,8 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
-    if COMPLETION_VARIABLE in os.environ:
-        import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
+    if os.environ.get(COMPLETION_VARIABLE):
+        complete(app)
     try:
         with handle_signal(signal.SIGTERM, raise_terminated):
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)
@@ -146,14 +145,29 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     return int(code or 0)
 
 
+def complete(app: click.Command) -> NoReturn:
+    """Answer a shell that completes a command line, and exit; with nothing where that fails.
+
+    Whatever is written would appear in the prompt, and the command itself says what is wrong.
+    """
+    import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
+
+    with suppress(Exception):
+        app.main(prog_name="lmsconf")
+    sys.exit(0)
+
+
 def _aborted(arguments: Sequence[str], error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or the end of input at a question of `init`; return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("")
-        message = "the input ended before all questions were answered, so nothing was written"
-        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
-        return _failed(arguments, [Problem(code="error", message=message, hint=hint)], ExitCode.ERROR)
+        ended = Problem(
+            code="error",
+            message="the input ended before all questions were answered, so nothing was written",
+            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
+        )
+        return _failed(arguments, [ended], ExitCode.ERROR)
     return report_interrupt(cause)
 
 
@@ -171,9 +185,8 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
         return ExitCode.USAGE
     from lmsconf.cli.usage import usage_advice
 
-    named = [argument for argument in arguments if argument in COMMANDS][:1]
-    command = error.ctx.command_path if error.ctx else " ".join(["lmsconf", *named])
-    message, hint = usage_advice(error, arguments, command)
+    words = ["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]]
+    message, hint = usage_advice(error, arguments, error.ctx.command_path if error.ctx else " ".join(words))
     return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
 
 

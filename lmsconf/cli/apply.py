@@ -28,6 +28,7 @@ from lmsconf.cli.output import (
     write_stderr,
 )
 from lmsconf.cli.workspace_options import (
+    NO_EVENTS,
     CommandEvents,
     allow,
     apply_command_line,
@@ -161,7 +162,7 @@ def apply(
         meta=noted,
         parallelism=parallelism,
         max_rate=max_rate,
-        on_call=on_request(events),
+        on_call=on_request(None if events is NO_EVENTS else events.record),
     )
     shown = apply_progress(output, events, shows_plan=planfile is None)
     with options.interrupts.installed():
@@ -220,8 +221,9 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
             message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
             hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
         )
-        worst = ExitCode.worst([lost.exit, ExitCode(report.exit)])
-        raise ProblemsFound([*report.problems, unwritten], exit=worst) from lost
+        raise ProblemsFound(
+            [*report.problems, unwritten], exit=ExitCode.worst([lost.exit, ExitCode(report.exit)])
+        ) from lost
     return ExitCode(report.exit)
 
 

@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import click
+from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
 from lmsconf.cli.output import mask_people
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
-    Complete: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]"
-
-
-def completes(values: str) -> Complete:
+def completes(values: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]:
     """Return the click callback that completes to what the function `values` of `cli.completion` returns."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
@@ -131,54 +127,39 @@ class Group(_GlobalOptionsMixin, click.Group):
 
 
 class CommandEntry(Struct, frozen=True):
-    """A command's module and attribute, and its line in `--help`, which needs no import."""
+    """The module of this package that has a command under its name, and its line in `--help`."""
 
     module: str
-    attribute: str
     help: str
 
 
 COMMANDS: Mapping[str, CommandEntry] = {
-    "init": CommandEntry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
-    "validate": CommandEntry("lmsconf.cli.manifest_commands", "validate", "Check the manifests, without a connection."),
-    "fmt": CommandEntry("lmsconf.cli.manifest_commands", "fmt", "Put keys and lists of manifests in order."),
-    "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
-    "show": CommandEntry("lmsconf.cli.runs", "show", "Show a saved plan, snapshot or apply report."),
-    "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
-    "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
-    "access": CommandEntry(
-        "lmsconf.cli.people_commands", "access", "Show what a person has, will have after the plan, and why."
-    ),
-    "audience": CommandEntry(
-        "lmsconf.cli.people_commands",
-        "audience",
-        "Show how many people are in an audience, now and after the plan.",
-    ),
-    "test": CommandEntry(
-        "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
-    ),
-    "runs": CommandEntry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
-    "history": CommandEntry("lmsconf.cli.runs", "history", "Show which runs changed a resource or a person."),
-    "evidence": CommandEntry("lmsconf.cli.runs", "evidence", "Write a folder that shows what runs did, or verify one."),
-    "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
-    "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
-    "snapshot": CommandEntry(
-        "lmsconf.cli.workspace_commands", "snapshot", "Save the state of the workspace to a file."
-    ),
-    "explain": CommandEntry(
-        "lmsconf.cli.manifest_commands", "explain", "Explain a key of manifests or of lmsconf.yaml, or a code."
-    ),
-    "help": CommandEntry("lmsconf.cli.help", "help_command", "Print a page of the guide."),
-    "graph": CommandEntry("lmsconf.cli.manifest_commands", "graph", "Show the dependency graph."),
+    "init": CommandEntry("init", "Create a project: a project file, a first manifest, a workflow."),
+    "validate": CommandEntry("manifest_commands", "Check the manifests, without a connection."),
+    "fmt": CommandEntry("manifest_commands", "Put keys and lists of manifests in order."),
+    "plan": CommandEntry("plan", "Show what apply would change."),
+    "show": CommandEntry("runs", "Show a saved plan, snapshot or apply report."),
+    "apply": CommandEntry("apply", "Change the workspace to match the manifests."),
+    "drift": CommandEntry("drift", "Show where the workspace differs from the manifests."),
+    "access": CommandEntry("people_commands", "Show what a person has, will have after the plan, and why."),
+    "audience": CommandEntry("people_commands", "Show how many people are in an audience, now and after the plan."),
+    "test": CommandEntry("people_commands", "Run the tests of the manifests on the state after the plan."),
+    "runs": CommandEntry("runs", "List what was applied from here, or show one run call by call."),
+    "history": CommandEntry("runs", "Show which runs changed a resource or a person."),
+    "evidence": CommandEntry("runs", "Write a folder that shows what runs did, or verify one."),
+    "unlock": CommandEntry("workspace_commands", "Remove a stale lock."),
+    "export": CommandEntry("export", "Write manifests for the live workspace."),
+    "snapshot": CommandEntry("workspace_commands", "Save the state of the workspace to a file."),
+    "explain": CommandEntry("manifest_commands", "Explain a key of manifests or of lmsconf.yaml, or a code."),
+    "help": CommandEntry("help", "Print a page of the guide."),
+    "graph": CommandEntry("manifest_commands", "Show the dependency graph."),
     "doctor": CommandEntry(
-        "lmsconf.cli.workspace_commands",
-        "doctor",
-        "Check the connection, the token, and the assumptions about the service.",
+        "workspace_commands", "Check the connection, the token, and the assumptions about the service."
     ),
-    "api": CommandEntry("lmsconf.cli.workspace_commands", "api", "Send one request to the API and print the response."),
-    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
-    "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),
-    "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
+    "api": CommandEntry("workspace_commands", "Send one request to the API and print the response."),
+    "completion": CommandEntry("help", "Print the completion script of a shell."),
+    "fleet": CommandEntry("fleet", "Work on many workspaces of one project."),
+    "sandbox": CommandEntry("sandbox", "Serve, seed or reset the embedded workspace."),
 }
 
 
@@ -189,8 +170,9 @@ class LazyGroup(Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        return None if entry is None else cast(click.Command, getattr(import_module(entry.module), entry.attribute))
+        if cmd_name not in COMMANDS:
+            return None
+        return cast(click.Command, getattr(import_module(f"lmsconf.cli.{COMMANDS[cmd_name].module}"), cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

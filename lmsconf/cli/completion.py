@@ -1,27 +1,15 @@
-"""Completion of the command line: what bash, zsh and fish ask, the values they get, and `lmsconf completion`."""
+"""Completion of the command line: what bash, zsh and fish ask, and the values that they get."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    FishComplete,
-    ShellComplete,
-    ZshComplete,
-    add_completion_class,
-    get_completion_class,
-)
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, add_completion_class
 
-from lmsconf.cli.command import Command
-from lmsconf.cli.context import COMPLETION_VARIABLE
-from lmsconf.cli.output import write_redacted
+from lmsconf.model.names import escape_invisible
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext
@@ -74,19 +62,8 @@ _CLOSED: Final = re.compile(
 """A command line of bash up to the quote that is left open."""
 
 
-class _Silent(ShellComplete):
-    """A shell that is answered with nothing where completion fails: whatever is written appears in the prompt."""
-
-    def complete(self) -> str:
-        try:
-            answer = super().complete()
-        except Exception:  # a broken project file, an unreadable folder, a wrong command line: the command itself says
-            return ""
-        return answer.encode("utf-8", "replace").decode()
-
-
 @add_completion_class
-class Bash(_Silent, BashComplete):
+class Bash(BashComplete):
     """bash 4.4 or newer: values are quoted here, since bash inserts them as they are."""
 
     source_template = _BASH
@@ -107,13 +84,8 @@ class Bash(_Silent, BashComplete):
 
 
 @add_completion_class
-class Zsh(_Silent, ZshComplete):
-    """zsh, which quotes values itself."""
-
-
-@add_completion_class
-class Fish(_Silent, FishComplete):
-    """fish, which quotes values itself."""
+class Fish(FishComplete):
+    """fish, which quotes values itself, as zsh does."""
 
     source_template = _FISH
 
@@ -136,7 +108,7 @@ def workspaces(context: CommandContext, incomplete: str) -> list[Item]:
     """The workspaces of the project file."""
     from lmsconf.project.config_reader import read_project_file
 
-    return _beginning(incomplete, read_project_file(context.project).mapping_at("workspaces"))
+    return items(incomplete, read_project_file(context.project).mapping_at("workspaces"))
 
 
 def addresses(context: CommandContext, incomplete: str) -> list[Item]:
@@ -163,37 +135,31 @@ def people(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.planner.read.needed_listings import emails_of
 
     manifests = _manifests(context)
-    return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent))))
+    return items(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent))))
 
 
 def contents(context: CommandContext, incomplete: str) -> list[Item]:
     """The content that manifests assign."""
     from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 
-    declared = _manifests(context).declared
-    return _beginning(incomplete, (one.spec.content for one in declared if one.address.kind == CONTENT_TARGET))
+    return items(
+        incomplete,
+        (one.spec.content for one in _manifests(context).declared if one.address.kind == CONTENT_TARGET),
+    )
 
 
 def sections(context: CommandContext, incomplete: str) -> list[Item]:
     """The sections that `export` can write."""
     from lmsconf.kinds.kind_table import KINDS
 
-    return _beginning(incomplete, (kind.section for kind in KINDS.values()))
+    return items(incomplete, (kind.section for kind in KINDS.values()))
 
 
 def runs(context: CommandContext, incomplete: str) -> list[Item]:
     """The recorded runs, the latest first."""
     from lmsconf.documents.journal.journal_reader import run_names
 
-    return _beginning(incomplete, ("latest", *run_names(context.project)))
-
-
-def topics(context: CommandContext, incomplete: str) -> list[Item]:
-    """The pages of the guide, and the commands."""
-    from lmsconf.cli.command import COMMANDS
-    from lmsconf.support.files import guide_topics
-
-    return _beginning(incomplete, (*guide_topics(), *COMMANDS))
+    return items(incomplete, ("latest", *run_names(context.project)))
 
 
 def guards(context: CommandContext, incomplete: str) -> list[Item]:
@@ -208,14 +174,14 @@ def trusted_parts(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.project.credentials import PARTS
 
     before, comma, _ = incomplete.rpartition(",")
-    return _beginning(incomplete, (f"{before}{comma}{part}" for part in PARTS if part not in before.split(",")))
+    return items(incomplete, (f"{before}{comma}{part}" for part in PARTS if part not in before.split(",")))
 
 
 def explained(context: CommandContext, incomplete: str) -> list[Item]:
     """What `explain` explains: one more word of a path, and codes."""
     from lmsconf.manifest.explain import explainable
 
-    return _beginning(incomplete, explainable(incomplete))
+    return items(incomplete, explainable(incomplete))
 
 
 def _manifests(context: CommandContext) -> Manifests:
@@ -236,23 +202,13 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     listed = sorted({*known})
     spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
     named = (str(one) for one in listed if not slash and one.text.casefold().startswith(incomplete.casefold()))
-    return _beginning(incomplete, spelled) or _beginning("", named)
+    return items(incomplete, spelled) or items("", named)
 
 
-def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
-    begun = [value for value in dict.fromkeys(values) if value.startswith(incomplete)]
-    return [CompletionItem(value) for value in begun if "\n" not in value]  # a shell takes a line for a value
-
-
-@click.command(cls=Command)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, *, shell: str) -> None:
-    """Print the completion script of a shell.
-
-    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
-    lmsconf completion fish | source.
-    """
-    answering = get_completion_class(shell) or Bash
-    script = answering(context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source()
-    write_redacted(f"{script}\n", sys.stdout)
+def items(incomplete: str, values: Iterable[str]) -> list[Item]:
+    # A shell takes a line for a value, and what is invisible cannot be chosen.
+    return [
+        CompletionItem(value)
+        for value in dict.fromkeys(values)
+        if value.startswith(incomplete) and value == escape_invisible(value)
+    ]

@@ -26,13 +26,12 @@ COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
 class CommandContext(Struct, frozen=True):
     """The project folder, workspace and environment variables of a command.
 
-    directory: the argument of -C, or the working directory. named: -C was given, so parent folders are not searched.
+    directory: the argument of -C; without, the project is looked for in the working directory and above it.
     """
 
-    directory: Path
+    directory: Path | None
     workspace: str | None
     environ: Mapping[str, str]
-    named: bool = True
 
     @property
     def project(self) -> Path:
@@ -41,7 +40,7 @@ class CommandContext(Struct, frozen=True):
 
         from lmsconf.project.settings import find_project_folder
 
-        return self.directory if self.named else find_project_folder(Path(), self.environ)
+        return find_project_folder(Path(), self.environ) if self.directory is None else self.directory
 
 
 def context_of(context: click.Context) -> CommandContext:
@@ -50,8 +49,7 @@ def context_of(context: click.Context) -> CommandContext:
 
     if context.obj is None:
         directory, workspace = (next(iter(_given(context, name)), None) for name in ("directory", "workspace"))
-        named = directory is not None
-        context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=named)
+        context.obj = CommandContext(None if directory is None else Path(directory), workspace, dict(os.environ))
     return cast(CommandContext, context.obj)
 
 

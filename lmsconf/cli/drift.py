@@ -98,19 +98,19 @@ def drift(
     )
     settings = load_context_settings(context)
     manifests = load_valid_manifests(settings, events)
-    policy, environ = settings.policy, context.environ
-    applied = None if base is None else load_base(base, settings, policy, environ, trusted=trusted, with_older=False)
-    edits = None
+    applied = (
+        None
+        if base is None
+        else load_base(base, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
+    )
     with (
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,
     ):
         counts, reads_all = count_unmanaged and not accepted, coverage or count_unmanaged or bool(accepted)
         drifted = _compared(workspace, manifests, tell, applied, count_unmanaged=counts, reads_all=reads_all)
-        if accepted:
-            report, edits = drifted.drift, drifted.accept(accepted)
-        else:
-            report = drifted.without_refused_edits()
+        edits = drifted.accept(accepted) if accepted else None
+        report = drifted.drift if accepted else drifted.without_refused_edits()
     events.record(report)
     if edits is None:
         output.show(DRIFT_VIEWS, report)

@@ -68,9 +68,11 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
         _refuse_same_file(Path(path), output, arguments)
     # A reader that has stopped reading does not hold up an apply for more than ten seconds.
     patience = 10.0 if command == "apply" else None
-    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
     with ExitStack() as stack:
-        with os_errors_as(f"--events {path} cannot be written", hint):
+        with os_errors_as(
+            f"--events {path} cannot be written",
+            "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent.",
+        ):
             write: Callable[[bytes], None] = _write_stdout
             if not to_stdout:
                 handle = open_for_lines(Path(path))
@@ -121,8 +123,13 @@ def _leave_stdout(path: str, output: Output) -> None:
 def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
     """Raise UsageError if the command reads or writes the same file."""
     others = (Path(output.path), *(value for value in arguments.values() if isinstance(value, Path)))
-    used = path.resolve() in {other.resolve() for other in others}
-    refuse_if((used, f"--events {path}: the command uses that file already", "Name another file."))
+    refuse_if(
+        (
+            path.resolve() in {other.resolve() for other in others},
+            f"--events {path}: the command uses that file already",
+            "Name another file.",
+        )
+    )
 
 
 _EVERY: Final = 1.0
@@ -171,9 +178,10 @@ class EventWriter:
         finally:
             with self._lock:
                 counts = cast("dict[str, Json]", dict(sorted(operations.items())))
-            seconds = round(time.monotonic() - begun, 3)
             self._emit(
-                "phase_end", f"{label}: ended", {**phase, "status": status, "seconds": seconds, "requests": counts}
+                "phase_end",
+                f"{label}: ended",
+                {**phase, "status": status, "seconds": round(time.monotonic() - begun, 3), "requests": counts},
             )
 
     @singledispatchmethod
@@ -208,9 +216,12 @@ class EventWriter:
             return
         self._limit_at, self._resumes_at = limit.at, resumes_at
         pause = f", which asks to wait {duration_in_words(limit.resumes_in)}" if limit.resumes_in > 0 else ""
-        rate = None if limit.rate is None else round(limit.rate, 3)
-        message = f"The service limits the rate of requests{pause}"
-        self._wait("rate_limit", message, limit.resumes_in or None, {"rate": rate})
+        self._wait(
+            "rate_limit",
+            f"The service limits the rate of requests{pause}",
+            limit.resumes_in or None,
+            {"rate": limit.rate and round(limit.rate, 3)},
+        )
 
     @record.register
     def _manifests_read(self, manifests: Manifests) -> None:
@@ -253,9 +264,18 @@ class EventWriter:
                 without_keys(change_json(change), "problems"),
             )
         for blocker in blockers(plan):
-            reason = {"reason": blocker.message, "allow": blocker.allow, "hint": blocker.hint}
-            values = {"blocker": blocker.type, "name": blocker.name, **reason}
-            self._emit("blocked", f"Apply would stop: {blocker}", values, "error")
+            self._emit(
+                "blocked",
+                f"Apply would stop: {blocker}",
+                {
+                    "blocker": blocker.type,
+                    "name": blocker.name,
+                    "reason": blocker.message,
+                    "allow": blocker.allow,
+                    "hint": blocker.hint,
+                },
+                "error",
+            )
         self._emit(
             "plan_summary",
             plan_summary(plan),
@@ -377,8 +397,7 @@ class EventWriter:
         said: Json = {"message": message, **values}
         if type in _QUOTING:
             said = map_texts(said, redact_secrets)
-        at = format_utc(datetime.now(UTC), "milliseconds")
-        common = {"format": FORMAT, "type": type, "at": at, "level": level}
+        common = {"format": FORMAT, "type": type, "at": format_utc(datetime.now(UTC), "milliseconds"), "level": level}
         text = json.dumps({**common, **cast("dict[str, Json]", mask_if_enabled(said))}, ensure_ascii=False)
         # A lone surrogate becomes an escape that JSON knows.
         return f"{redact_registered_tokens(escape_invisible(text))}\n".encode("utf-8", "backslashreplace")

@@ -88,15 +88,23 @@ def export(
                 snapshot = workspace.snapshot(tell, existing)
         else:
             snapshot = load_snapshot(snapshot_file)
-            redacted = (
-                snapshot.redaction is not None,
-                "this snapshot is redacted: its people have no e-mails that a manifest could name",
-                "Export the workspace itself, or a snapshot that was taken without --redact.",
+            refuse_if(
+                (
+                    snapshot.redaction is not None,
+                    "this snapshot is redacted: its people have no e-mails that a manifest could name",
+                    "Export the workspace itself, or a snapshot that was taken without --redact.",
+                ),
+                error=LmsconfError,
             )
-            refuse_if(redacted, error=LmsconfError)
-        spec = workspace.connection.spec
     rule = None if by is None else parse_rule(by, snapshot)
-    generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)
+    generated = exported(
+        snapshot,
+        settings.policy,
+        workspace.connection.spec,
+        only_kinds=kinds,
+        existing_manifests=existing,
+        by=rule,
+    )
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
@@ -108,8 +116,8 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     from lmsconf.kinds.kind_table import KINDS
 
     known = {kind.section: name for name, kind in KINDS.items()}
-    for section in sections:
-        refuse_if((section not in known, f"--kind {section}: there is no such kind", f"There are {', '.join(known)}."))
+    hint = f"There are {', '.join(known)}."
+    refuse_if(*((one not in known, f"--kind {one}: there is no such kind", hint) for one in sections))
     return tuple(known[section] for section in sections)
 
 
@@ -128,8 +136,14 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     base = settings.manifests
     if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root)):
         return None
-    hint = "Pass --into to add what they do not declare yet, or name another folder."
-    refuse_if((not into, f"{base} already has manifests", hint), error=LmsconfError)
+    refuse_if(
+        (
+            not into,
+            f"{base} already has manifests",
+            "Pass --into to add what they do not declare yet, or name another folder.",
+        ),
+        error=LmsconfError,
+    )
     return error_free(load_manifests(settings))
 
 

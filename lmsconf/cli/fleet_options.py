@@ -15,16 +15,16 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import P, show_progress, with_options
+from lmsconf.cli.output import add_options, show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
-from lmsconf.errors import ExitCode, LmsconfError, refuse_if
+from lmsconf.errors import LmsconfError, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.fleet.fleet_run import Engine
     from lmsconf.fleet.tasks import FleetTask
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
 
-_OPTIONS = (
+fleet_options = add_options(
     click.option(
         "--select",
         "selector",
@@ -70,12 +70,9 @@ _OPTIONS = (
     click.option(
         "--allow-unencrypted", is_flag=True, help="Connect to a Dask scheduler on another machine without TLS."
     ),
+    parallelism,
 )
-
-
-def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Add the options that say which workspaces are worked on, and how fast."""
-    return with_options(command, (*_OPTIONS, parallelism))
+"""The options that say which workspaces are worked on, and how fast."""
 
 
 class FleetRun:
@@ -125,11 +122,6 @@ class FleetRun:
         )
         trusted = trusted_parts(trust_project, base)
         number = processes or 2 * (os.cpu_count() or 1)
-        if engine != "local":
-            from lmsconf.fleet.dask_engine import find_scheduler, run_on_dask
-            from lmsconf.fleet.dask_worker import ProjectDigests
-
-            address = find_scheduler(scheduler, unencrypted=allow_unencrypted)
         self._root = context.project.absolute()
         self.project = read_project_file(self._root)
         self._selector = selector
@@ -140,9 +132,18 @@ class FleetRun:
         if engine == "local":
             self.engine: Engine = partial(run_locally, self._root, context.environ, number, time_limit)
         else:
-            most = None if processes is None and max_rate is None else number
-            terms = (address, ProjectDigests(self._root, self.project), worker_project or self._root, most, time_limit)
-            self.engine = partial(run_on_dask, *terms, unencrypted=allow_unencrypted)
+            from lmsconf.fleet.dask_engine import find_scheduler, run_on_dask
+            from lmsconf.fleet.dask_worker import ProjectDigests
+
+            self.engine = partial(
+                run_on_dask,
+                find_scheduler(scheduler, unencrypted=allow_unencrypted),
+                ProjectDigests(self._root, self.project),
+                worker_project or self._root,
+                None if processes is None and max_rate is None else number,
+                time_limit,
+                unencrypted=allow_unencrypted,
+            )
         self._terms = {
             "parallelism": parallelism,
             "max_rate": max_rate,

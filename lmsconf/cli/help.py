@@ -1,23 +1,50 @@
-"""`lmsconf help`: the guide, paged on a terminal and searched."""
+"""`lmsconf help`: the guide, paged on a terminal and searched; and `completion`, the script for a shell."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from textwrap import shorten
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
-from lmsconf.cli.command import Command, completes
+from lmsconf.cli.command import COMMANDS, Command
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
 
 
-@click.command(name="help", cls=Command)
-@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    from lmsconf.cli.completion import Bash
+
+    answering = get_completion_class(shell) or Bash
+    script = answering(context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source()
+    write_redacted(f"{script}\n", sys.stdout)
+
+
+def _complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Complete to the pages of the guide, and the commands."""
+    from lmsconf.cli.completion import items
+    from lmsconf.support.files import guide_topics
+
+    return items(incomplete, (*guide_topics(), *COMMANDS))
+
+
+@click.command(cls=Command)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=_complete_topics)
 @click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
 @click.pass_context
-def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:
+def help(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:
     """Print a page of the guide.
 
     Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
@@ -27,7 +54,9 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
 
     topics = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", topic))
     if search is not None:
-        text = "".join(f"{line}\n" for line in _found(search, _searched(words, topics)))
+        hint = f"Topics are {', '.join(topics)}."
+        refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
+        text = "".join(f"{line}\n" for line in _found(search, words or topics))
     elif not words:
         text = _list(topics)
     elif len(words) == 1 and words[0] in topics:
@@ -68,8 +97,7 @@ def _page(topic: str, context: click.Context) -> str:
     from lmsconf.support.files import read_guide_page
 
     text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))
-    also = f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else ""
-    return text + also
+    return text + (f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else "")
 
 
 def _find_command(words: Sequence[str], context: click.Context) -> click.Context | None:
@@ -85,7 +113,6 @@ def _find_command(words: Sequence[str], context: click.Context) -> click.Context
 
 
 def _unknown(name: str, topics: Sequence[str]) -> UsageError:
-    from lmsconf.cli.command import COMMANDS
     from lmsconf.model.lint_codes import RULES
     from lmsconf.model.names import did_you_mean
     from lmsconf.model.problem_codes import meaning_of
@@ -95,13 +122,6 @@ def _unknown(name: str, topics: Sequence[str]) -> UsageError:
         near = f"To explain a code, run lmsconf explain {name}."
     hint = f"{near} List the pages with: lmsconf help" if near else f"Topics are {', '.join(topics)}."
     return UsageError(f"there is no topic or command {name!r}", hint=hint)
-
-
-def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
-    """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
-    hint = f"Topics are {', '.join(topics)}."
-    refuse_if(*((word not in topics, f"there is no topic {word!r}", hint) for word in words))
-    return words or topics
 
 
 def _found(text: str, topics: Sequence[str]) -> list[str]:
@@ -124,10 +144,8 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:
     """Return the words of a line around a text, with its page, in about 80 characters."""
-    room = max(78 - len(lead), len(wanted))
-    if len(line) <= room:
-        return lead + line
-    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)
-    part = line[start : start + room]
-    before = f"… {part.partition(' ')[2]}" if start else part
-    return lead + (f"{before.rpartition(' ')[0]} …" if start + room < len(line) else before)
+    # Whole words on both sides of it, and twice as many behind it.
+    room = max(74 - len(lead) - len(wanted), 0) // 3
+    around = rf"((?<!\S).{{0,{room}}})?{re.escape(wanted)}(.{{0,{2 * room}}}(?!\S))?"
+    start, end = next((found.span() for found in re.finditer(around, line.casefold())), (0, 0))
+    return f"{lead}{'… ' if start else ''}{line[start:end]}{' …' if end < len(line) else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,13 +36,17 @@ def collect_answers(
     ask = partial(_ask, asks)
     address = ask(given["url"], "URL of the workspace's API, or sandbox", "sandbox", _url)
     live = not address.startswith("sandbox:")
-    variable = "Environment variable for its token" if live else ""
     answers = InitAnswers(
         url=address,
         workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
-        token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
+        token_env=ask(
+            given["token_env"],
+            "Environment variable for its token" if live else "",
+            "LMSCONF_TOKEN",
+            partial(_variable, environ),
+        ),
         timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
-        ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
+        ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", click.Choice(CI_SYSTEMS))),
         schemas=schemas,
     )
     question = "Import the live workspace into manifests now?"
@@ -77,12 +81,6 @@ def _url(text: str) -> str:
     if wrong := url_problem(address):
         raise UsageError(wrong[0], hint=wrong[1])
     return address
-
-
-def _ci(text: str) -> str:
-    """Return a supported CI system. Raises UsageError."""
-    refuse_if((text not in CI_SYSTEMS, f"there is no workflow for {text}", f"There are {', '.join(CI_SYSTEMS)}."))
-    return text
 
 
 def _name(text: str) -> str:
@@ -132,10 +130,11 @@ def _zone(text: str) -> str:
 
 def _local_zone(environ: Mapping[str, str]) -> str:
     """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
+    from lmsconf.model.time_formats import is_zone
+
     linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
-    with suppress(UsageError):
-        return _zone(environ.get("TZ", "").removeprefix(":") or linked or "UTC")
-    return "UTC"
+    zone = environ.get("TZ", "").removeprefix(":") or linked
+    return zone if is_zone(zone) else "UTC"
 
 
 @click.command(cls=Command)
@@ -186,11 +185,13 @@ def init(
             "Name a new one with --workspace-name.",
         )
     )
-    target = context.directory if folder is None else context.directory / folder
+    target = (context.directory or Path()) / (folder or "")
     if os.path.lexists(target / PROJECT_FILE):
         if schemas:
-            written = "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
-            write_stderr(written or "The schemas are those of this version.")
+            write_stderr(
+                "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
+                or "The schemas are those of this version."
+            )
             return ExitCode.OK
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
     given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}
@@ -214,21 +215,21 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
     # Export the workspace of the new project, even if the environment selects another one.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
     project = CommandContext(target, None, chosen)
-    code, done = ExitCode.OK, False
+    code = ExitCode.INTERRUPTED
     try:
         with export.make_context("export", ["--into"], parent=click.get_current_context(), obj=project) as command:
-            code = export.invoke(command)
-        done = True
+            export.invoke(command)
+        code = ExitCode.OK
     except LmsconfError as error:
         report_problems(error.problems)
         code = error.exit
     finally:  # after an interrupted export the project exists too
-        if not done:
+        if code is not ExitCode.OK:
             write_stderr(
                 "The project is created, but the live resources are not in its manifests yet: run the `export "
                 "--into` below."
             )
-        _tell(target, answers, environ, export=not done)
+        _tell(target, answers, environ, export=code is not ExitCode.OK)
     return code
 
 
@@ -265,12 +266,10 @@ def _new(target: Path, path: Path, text: str, undo: ExitStack) -> bool:
     if not _is_inside(path.parent, target):
         raise NotADirectoryError(None, "its folder is a symbolic link out of the project")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        file = path.open("x", encoding="utf-8")
-    except FileExistsError:
+    if os.path.lexists(path):
         return False
-    undo.callback(path.unlink, missing_ok=True)
-    with file:
+    with path.open("x", encoding="utf-8") as file:
+        undo.callback(path.unlink, missing_ok=True)
         file.write(text)
     return True
 

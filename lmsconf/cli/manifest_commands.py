@@ -65,8 +65,10 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
         output.write(expanded_manifest(plain))
     else:
         tested = f" and {count_noun(len(manifests.tests), 'test')}" if manifests.tests else ""
-        files = count_noun(len(manifests.files), "file")
-        output.write(f"{count_noun(len(manifests.declared), 'resource')}{tested} in {files}: no errors.\n")
+        output.write(
+            f"{count_noun(len(manifests.declared), 'resource')}{tested} in "
+            f"{count_noun(len(manifests.files), 'file')}: no errors.\n"
+        )
 
 
 @click.command(cls=Command)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TextIO, TypeAlias, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -114,16 +114,16 @@ def write_redacted(
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
-        text = _wrapped(text, stream)
+        from lmsconf.cli.terminal import wrap_prose
+
+        text = wrap_prose(text, terminal_size(stream).columns)
     if pages and _is_paged(text, stream):
         return
     try:
         _put(text, stream, exact=exact or whole)
-    except BrokenPipeError:
-        redirect_to_null(stream)
     except OSError as error:
         redirect_to_null(stream)
-        if stream is not sys.stderr:
+        if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
             raise stdout_error(error) from error
 
 
@@ -137,25 +137,14 @@ def terminal_size(stream: TextIO) -> os.terminal_size:
     return os.terminal_size((int(columns) if columns.isdecimal() else size.columns or 80, size.lines or 24))
 
 
-def _wrapped(text: str, stream: TextIO) -> str:
-    columns = terminal_size(stream).columns
-    if any(len(line) > columns or not line.isascii() for line in text.split("\n")):
-        from lmsconf.render.text import wrap_prose
-
-        return wrap_prose(text, columns)
-    return text
-
-
 def _is_paged(text: str, stream: TextIO) -> bool:
     """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
     if not (sys.stdin.isatty() and _is_screen(stream)) or is_given("no_pager"):
         return False
-    from lmsconf.cli.terminal import page, pager_command
-    from lmsconf.render.text import rows_on_terminal
+    from lmsconf.cli.terminal import page, rows_on_terminal
 
-    size, command = terminal_size(stream), pager_command(os.environ)
-    is_long = rows_on_terminal(text, size.columns) >= size.lines
-    return command is not None and is_long and page(text, command, stream, os.environ)
+    size = terminal_size(stream)
+    return rows_on_terminal(text, size.columns) >= size.lines and page(text, stream, os.environ)
 
 
 def _put(text: str, stream: TextIO, *, exact: bool) -> None:
@@ -236,6 +225,14 @@ def require_consent(question: str) -> None:
 
 
 P = ParamSpec("P")
+Command: TypeAlias = Callable[P, ExitCode | None]
+
+
+def add_options(*options: Callable[[Command[P]], Command[P]]) -> Callable[[Command[P]], Command[P]]:
+    """Return a decorator that adds options to a command, in this order."""
+    return lambda command: functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
 PLAN_FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 """The formats of a plan, and of the problems of manifests."""
 
@@ -361,23 +358,25 @@ _OPTIONS = (
 
 def output_options(
     formats: Sequence[str], problems: Sequence[str] = (), *, pages: bool = False
-) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
+) -> Callable[[Command[P]], Command[P]]:
     """Add `--format`, `--output` and, with markdown, `--limit`; the command receives them as `output: Output`.
 
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
     `problems` names. pages: a text longer than the terminal goes through a pager.
     """
-    form = click.option(
-        "--format",
-        "format_",
-        type=click.Choice(list(formats)),
-        default=formats[0],
-        show_default=True,
-        help="The format of the result.",
-    )
-    options = [form, *_OPTIONS[: 2 if "markdown" in formats else 1]]
+    options = [
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(list(formats)),
+            default=formats[0],
+            show_default=True,
+            help="The format of the result.",
+        ),
+        *_OPTIONS[: 2 if "markdown" in formats else 1],
+    ]
 
-    def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+    def decorate(command: Command[P]) -> Command[P]:
         @functools.wraps(command)
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
@@ -397,28 +396,16 @@ def output_options(
                 output.write_problems([INTERRUPTED])
                 raise
 
-        return with_options(framed, options)
+        return add_options(*options)(framed)
 
     return decorate
 
 
-def with_options(
-    command: Callable[P, ExitCode | None],
-    options: Sequence[Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]],
-) -> Callable[P, ExitCode | None]:
-    """Add options to a command, in this order."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
-
-
 def _budget(format: str, limit: object) -> SizeLimit | None:
-    """Parse `--limit`; markdown defaults to `github`. Raises click.UsageError for a wrong value or another format."""
-    if format != "markdown" and limit is not None:
-        raise click.UsageError("--limit is for --format markdown")
+    """Parse `--limit`; for markdown the default is `github`. Raises UsageError, also for another format."""
     if format != "markdown":
+        refuse_if((limit is not None, "--limit is for --format markdown", "Add --format markdown, or remove --limit."))
         return None
     from lmsconf.render.escape import parse_size_limit
 
-    try:
-        return parse_size_limit("github" if limit is None else str(limit))
-    except ValueError as error:
-        raise click.UsageError(f"--limit: {error}") from error
+    return parse_size_limit("github" if limit is None else str(limit))

@@ -62,8 +62,15 @@ def access(
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
     query = AccessQuery(contents=None if name is None else frozenset({name}))
-    report = partial(person_access, email=email, content=name)
-    return _show(context, query, parallelism, max_rate, output, ACCESS_VIEWS, report)
+    return _show(
+        context,
+        query,
+        parallelism,
+        max_rate,
+        output,
+        ACCESS_VIEWS,
+        partial(person_access, email=email, content=name),
+    )
 
 
 @click.command(cls=Command)

@@ -44,6 +44,7 @@ _ANSWER_IN_LINE: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|(\bids? )[^\s,;]+(?:, [^\s,;]+)*")
 
+_PEOPLE: Final = frozenset(name for name, kind in KINDS.items() if kind.is_person)
 _PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared", "live", "missing", "extra"})
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 Value = TypeVar("Value")
@@ -92,7 +93,7 @@ class PeopleMask:
         match value:
             case Enum():
                 return value
-            case Address() if _is_of_people(value.kind):
+            case Address() if value.kind in _PEOPLE:
                 return Address.of(value.kind, self.label(value.name))
             case Address():
                 return Address(self.mask_text(value.kind), self.mask_text(value.text))
@@ -114,12 +115,11 @@ class PeopleMask:
         """Return a copy of a struct with each field masked; of a person, values are hidden: keys show what changes."""
         value, about = self._masked_by_type(value), getattr(value, "address", None)
         if isinstance(about, Address):
-            is_personal = _is_of_people(about.kind)
+            is_personal = about.kind in _PEOPLE
         fields = asdict(value)
         # The hidden ones first: so the numbers of people follow the values of a change, and not its place.
         hidden = {name: self._hidden(fields[name]) for name in fields if is_personal and name in _PERSONAL}
-        shown = {name: self._value(item, is_personal) for name, item in fields.items() if name not in hidden}
-        masked = hidden | shown
+        masked = hidden | {name: self._value(item, is_personal) for name, item in fields.items() if name not in hidden}
         # The remote id of an assignment is the id of its audience, here of a person. A call's is not a remote one.
         if isinstance(about, Address) and is_about_people(about) and not isinstance(value, Call):
             masked |= dict.fromkeys(masked.keys() & {"id"})
@@ -135,8 +135,8 @@ class PeopleMask:
                 return replace(value, masked_digest=plan_digest(value), fingerprints={})
             case Call():
                 return self._call(value)
-            case Problem():
-                return _problem(value)
+            case Problem() if _is_about_people(value):
+                return replace(value, message=_unquoted(value.message), hint=value.hint and _unquoted(value.hint))
             case ConditionResult(answer=[_, *_]):
                 return replace(value, answer=(HIDDEN,))
         return value
@@ -170,18 +170,11 @@ class PeopleMask:
         return call
 
 
-def _is_of_people(name: str) -> bool:
-    kind = KINDS.get(name)
-    return kind is not None and kind.is_person
-
-
-def _problem(problem: Problem) -> Problem:
-    """Hide quoted texts and ids in the message and hint of a problem about people."""
+def _is_about_people(problem: Problem) -> bool:
     kind = (problem.address or "").partition("/")[0]
-    if _is_of_people(kind) or problem.code.startswith(("person/", "people/", "user/")):
-        return replace(problem, message=_unquoted(problem.message), hint=problem.hint and _unquoted(problem.hint))
-    return problem
+    return kind in _PEOPLE or problem.code.startswith(("person/", "people/", "user/"))
 
 
 def _unquoted(text: str) -> str:
+    """Return a text without what it quotes, and without ids."""
     return _QUOTED.sub(lambda match: (match[1] or "") + HIDDEN, text)

@@ -50,8 +50,9 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
     github` prints workflow commands, which GitHub shows at each line, `--format sarif` a log for code scanning, and
     `--format codequality` GitLab's report of that name.
     """
-    taken = "show takes a saved plan, snapshot or apply report"
-    text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
+    text, (value, views) = load_saved(
+        file, lambda text: (text, load_document(text)), "show takes a saved plan, snapshot or apply report"
+    )
     is_json, masked = output.format == "json", masks_people()
     refuse_if(
         (
@@ -77,8 +78,14 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
 def load_document(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
     name = str(parse_document(text)["format"])
-    unknown = f"the file has the format {name!r}, which cannot be shown"
-    refuse_if((name not in _DOCUMENTS, unknown, f"Give one in {' or '.join(_DOCUMENTS)}."), error=LmsconfError)
+    refuse_if(
+        (
+            name not in _DOCUMENTS,
+            f"the file has the format {name!r}, which cannot be shown",
+            f"Give one in {' or '.join(_DOCUMENTS)}.",
+        ),
+        error=LmsconfError,
+    )
     loads, views = _DOCUMENTS[name]
     return loads(text), views
 
@@ -107,8 +114,11 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     if run is not None:
         output.show(RUN_VIEWS, find_run(context.project, run))
     else:
-        recorded = read_runs(context.project)
-        here = [one for one in recorded if context.workspace in (None, one.opening and one.opening.workspace)]
+        here = [
+            one
+            for one in read_runs(context.project)
+            if context.workspace in (None, one.opening and one.opening.workspace)
+        ]
         output.show(RUNS_VIEWS, here)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 import click
 from msgspec import Struct
@@ -19,11 +20,8 @@ from lmsconf.cli.command import FiniteRange, Group
 from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.sandbox.store import IN_MEMORY, Store
-
-if TYPE_CHECKING:
-    from lmsconf.model.snapshot import Snapshot
-    from lmsconf.sandbox.service import LoggedRequest
 
 
 @click.group("sandbox", cls=Group)
@@ -98,20 +96,28 @@ def serve(
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
     script = FaultScript(*parse_faults(faults)) if faults else None
-    with _request_log(log) as write:
-        service = Sandbox(place.db, spec=place.spec, token=token, faults=script, on_log=write)
+    with _open_log(log or Path(os.devnull)) as file:
+        # A line for each request, flushed at once, so that another process can follow the file.
+        service = Sandbox(
+            place.db,
+            spec=place.spec,
+            token=token,
+            faults=script,
+            on_log=lambda entry: print(json.dumps(entry._asdict(), ensure_ascii=False) + "\n", end="", file=file),
+        )
         fill_if_empty(service, place.seed)
         server = serving.serve(service, port, latency=latency)
         where = "in memory, lost when it stops" if place.db == IN_MEMORY else place.db
         # One thing per line, so that scripts can parse them.
-        welcome = (
+        write_redacted(
             f"A sandbox workspace listens on {server.url}\n"
             f"  data   {where}\n"
             f"  token  {token}\n"
             f"  try    LMSCONF_URL={server.url} LMSCONF_TOKEN={token} lmsconf plan\n"
-            "Stop it with Ctrl-C.\n"
+            "Stop it with Ctrl-C.\n",
+            sys.stdout,
+            whole=True,
         )
-        write_redacted(welcome, sys.stdout, whole=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -161,12 +167,10 @@ def seed_command(
         write_stderr(f"{out} is written.")
     else:
         place = _database_file(context, db, seed)
-        if wanted or place.seed is None:
-            plant(place, generate_seed(seed=number, **wanted), "the generated data")
-            write_stderr(f"{place.db} is filled with generated data.")
-        else:
-            plant(place, load_seed(place.seed), str(place.seed))
-            write_stderr(f"{place.db} is filled from {place.seed}.")
+        source = None if wanted else place.seed
+        values = load_seed(source) if source else generate_seed(seed=number, **wanted)
+        plant(place, values, str(source or "the generated data"))
+        write_stderr(f"{place.db} is filled {f'from {source}' if source else 'with generated data'}.")
 
 
 @sandbox.command()
@@ -208,22 +212,12 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     write_stderr(f"{place.db} was reset{f' from {place.seed}' if place.seed else ', and is empty'}.")
 
 
-@contextmanager
-def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] | None]:
-    """Append each request as a JSON line, flushed at once, so that another process can follow the file."""
-    if path is None:
-        yield None
-        return
+def _open_log(path: Path) -> TextIO:
+    """Open a file to append lines to, each flushed at its end. Raises LmsconfError."""
     from lmsconf.support.files import os_errors_as
 
     with os_errors_as(f"--log {path} cannot be written", "Check its folder."):
-        file = path.open("a", encoding="utf-8", buffering=1)
-
-    def write(entry: LoggedRequest) -> None:
-        file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")
-
-    with file:
-        yield write
+        return path.open("a", encoding="utf-8", buffering=1)
 
 
 class SandboxLocation(Struct, frozen=True):
@@ -252,8 +246,9 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
             "Name a file with --db FILE",
         )
     )
-    spec = ApiSpec(settings.dialect, settings.dialect_at)
-    return SandboxLocation(str(chosen.database or IN_MEMORY), chosen.seed, spec)
+    return SandboxLocation(
+        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
+    )
 
 
 def _database_file(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:

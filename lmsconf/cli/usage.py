@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import Final, NoReturn
 
 import click
@@ -51,8 +52,6 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""
 
-_REST: Final = "Options"
-_GLOBAL: Final = "Global options"
 _HYPHEN: Final = "\u2011"
 """The hyphen at which no line is broken, until it is written as the usual one."""
 
@@ -221,25 +220,15 @@ class _HelpFormatter(click.HelpFormatter):
         super().write_text(text.replace("-", _HYPHEN))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        if self.width >= 60:
-            super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
-        else:
-            for term, text in rows:
-                for piece in _pieces(term, self.width - self.current_indent):
-                    self.write(f"{'':>{self.current_indent}}{piece}\n")
-                with self.indentation(), self.indentation():
-                    self.write_text(text)
-
-
-def _pieces(term: str, width: int) -> Iterable[str]:
-    """Split a list of choices that is wider than the terminal, after a `|`."""
-    piece = ""
-    for part in term.replace("|", "|\n").splitlines():
-        if piece and len(piece) + len(part) > width:
-            yield piece
-            piece = "  "
-        piece += part
-    yield piece
+        if self.width < 60:
+            # A name that is wider than its column has its text below it; a list of choices is cut after `|`.
+            col_max, lead = 2, " " * (self.current_indent + 2)
+            pieces = (
+                (wrap(term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False), text)
+                for term, text in rows
+            )
+            rows = [(f"\n{lead}".join(lines).replace("| ", "|"), text) for lines, text in pieces]
+        super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
 
 
 def help_formatter() -> click.HelpFormatter:
@@ -266,13 +255,13 @@ def write_options(
     formatter: click.HelpFormatter,
 ) -> None:
     """Write the options among the parameters of a command by groups, the global ones last."""
-    records: dict[str, list[tuple[str, str]]] = {_REST: [], **{name: [] for name in OPTION_GROUPS}, _GLOBAL: []}
+    records: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *OPTION_GROUPS, "Global options")}
     for parameter in parameters:
         record = parameter.get_help_record(ctx)
         if record is not None and isinstance(parameter, click.Option):
             is_global = parameter in global_options or "--help" in parameter.opts
             named = (name for name, options in OPTION_GROUPS.items() if set(options) & set(parameter.opts))
-            records[_GLOBAL if is_global else next(named, _REST)].append(record)
+            records["Global options" if is_global else next(named, "Options")].append(record)
     for name, rows in records.items():
         if rows:
             with formatter.section(name):
@@ -352,22 +341,17 @@ def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) ->
 
 def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
     """Return the message and the hint for a wrong command line. command: the program with its command."""
-    message, see, hint = _message(error), f"See: {command} --help", None
-    if isinstance(error, click.NoSuchOption):
-        message, hint = _unknown_option(error, arguments)
-    elif extra := re.match(r"Got unexpected extra arguments? \((\S+)", message):
-        hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
-    elif unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
-        hint = COMMANDS_ELSEWHERE.get(unknown[1])
-    return message, f"{hint} {see}" if hint else see
-
-
-def _message(error: click.UsageError) -> str:
-    """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
+    message, see, hint = error.format_message(), f"See: {command} --help", None
     match error:
+        case click.NoSuchOption():
+            message, hint = _unknown_option(error, arguments)
         case click.MissingParameter(param=click.Parameter(name=name, type=click.Choice(choices=[*others, last]))):
-            return f"no {name} is given. Choose {', '.join(others)} or {last}"
-    return error.format_message()
+            message = f"no {name} is given. Choose {', '.join(others)} or {last}"  # in one line; click has a list
+        case _ if extra := re.match(r"Got unexpected extra arguments? \((\S+)", message):
+            hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
+        case _ if unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
+            hint = COMMANDS_ELSEWHERE.get(unknown[1])
+    return message, f"{hint} {see}" if hint else see
 
 
 def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:

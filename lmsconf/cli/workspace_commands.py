@@ -38,11 +38,10 @@ from lmsconf.cli.workspace_options import (
     split_pairs,
 )
 from lmsconf.errors import ExitCode, LmsconfError, UsageError, refuse_if
-from lmsconf.model.names import normalize_email
+from lmsconf.model.names import grouped, normalize_email
 from lmsconf.support.files import state_folder
 
 if TYPE_CHECKING:
-    from lmsconf.api.client import Exchange
     from lmsconf.apply.remote_lock import WorkspaceLock
     from lmsconf.doctor.report import DoctorReport, ProbeResult
     from lmsconf.model.canonical_json import Json
@@ -69,6 +68,7 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     compare people who are new in the manifests, and the snapshot cannot be exported.
     """
     from lmsconf.documents.snapshot_file import text_pieces
+    from lmsconf.render.resource_wording import kind_nouns
     from lmsconf.support.files import write_atomically
 
     refuse_unwritable(file, str(file))
@@ -81,11 +81,9 @@ def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: 
     write_atomically(file, text_pieces(state))
     without = ", without people who are not in the manifests" if redact else ""
     write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
-    from lmsconf.render.resource_wording import kind_plural
-
     for kind, listing in state.listings.items():
         if listing.incomplete is not None:
-            write_stderr(f"Not all of {kind_plural(kind)} is in it: {listing.incomplete}.")
+            write_stderr(f"Not all of {kind_nouns(kind)[1]} is in it: {listing.incomplete}.")
 
 
 def _sound(settings: Settings) -> Manifests | None:
@@ -175,15 +173,19 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     )
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
-    settings = load_context_settings(context)
-    with Connection(settings, on_call=on_request()) as connection, connection.worker_pool(1) as pool:
+    with (
+        Connection(load_context_settings(context), on_call=on_request()) as connection,
+        connection.worker_pool(1) as pool,
+    ):
         try:
             answer = pool.submit(
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)
             ).result()
         except ValueError as error:
-            hint = "PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
-            raise UsageError(str(error), hint=hint) from error
+            raise UsageError(
+                str(error),
+                hint="PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE.",
+            ) from error
     if answer is not None:
         write_redacted(
             f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
@@ -192,10 +194,9 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
-    given: dict[str, list[Json]] = {}
-    for name, value in split_pairs("--query", pairs, "NAME=VALUE", "limit=5"):
-        given.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in given.items()}
+    given = grouped(split_pairs("--query", pairs, "NAME=VALUE", "limit=5"), lambda pair: pair[0])
+    values: dict[str, list[Json]] = {name: [value for _, value in alike] for name, alike in given.items()}
+    return {name: alike[0] if len(alike) == 1 else alike for name, alike in values.items()}
 
 
 def _body(text: bytes) -> Json:
@@ -268,14 +269,8 @@ def doctor(
     settings = load_context_settings(context)
     now = partial(datetime.now, UTC)
     watch = ClockSkewCheck(now)
-    logged = on_request()
-
-    def on_call(exchange: Exchange) -> None:
-        watch.record_date(exchange)
-        if logged is not None:
-            logged(exchange)
-
-    with Connection(settings, on_call=on_call, max_rate=max_rate, only_reads=not probe) as connection:
+    heard = on_request(watch.record_date)
+    with Connection(settings, on_call=heard, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, now())
         if probe and diagnosis.failure is None:
@@ -294,7 +289,6 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
     from lmsconf.doctor.probe_run import ProbeRun
     from lmsconf.doctor.probe_trials import TrialClient
 
-    kept = KeptPeople(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
         return ProbeRun(
             TrialClient(pool, settings.dialect),
@@ -304,7 +298,7 @@ def _probed(settings: Settings, connection: Connection, users: Sequence[str], co
             now=datetime.now(UTC),
             zone=settings.policy.timezone_name,
             settle=settings.policy.settle,
-            kept=kept,
+            kept=KeptPeople(state_folder(os.environ), settings.root, settings.workspace.url),
             tell=write_stderr,
         ).run()
 
@@ -323,8 +317,11 @@ def _written(settings: Settings, diagnosis: DoctorReport, probe: ProbeResult) ->
         return replace(diagnosis, probe=probe)
     path = (settings.root / PROJECT_FILE).resolve()
     try:
-        text = set_dialect_keys(read_text(path), words, settings.workspace.name)
-        write_atomically(path, text, mode=path.stat().st_mode & 0o777)
+        write_atomically(
+            path,
+            set_dialect_keys(read_text(path), words, settings.workspace.name),
+            mode=path.stat().st_mode & 0o777,
+        )
     except LmsconfError as error:
         report_problems(error.problems)
         return replace(diagnosis, probe=probe, failure=error.exit)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given
-from lmsconf.cli.output import INTERRUPTED, P, Value, can_ask, masks_people, show_progress, with_options, write_stderr
+from lmsconf.cli.output import INTERRUPTED, P, Value, add_options, can_ask, masks_people, show_progress, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code, refuse_if
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader
 
 
-_OPTIONS = (
+selection_options = add_options(
     click.option(
         "--only",
         metavar="ADDRESS",
@@ -54,6 +54,7 @@ _OPTIONS = (
         help="Do not compute who gains or loses content; a plan that can remove access then needs --allow.",
     ),
 )
+"""The options that select what is planned."""
 
 parallelism = click.option(
     "--parallelism",
@@ -101,11 +102,6 @@ class CommandEvents(Struct, frozen=True):
 NO_EVENTS = CommandEvents()
 
 
-def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Add the options that select what is planned: --only, --except, --additive."""
-    return with_options(command, _OPTIONS)
-
-
 def load_context_settings(context: CommandContext) -> Settings:
     """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
     from lmsconf.project.settings import load_settings
@@ -132,9 +128,10 @@ def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) 
 
 def lmsconf_command_prefix(context: CommandContext) -> str:
     """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
+    from pathlib import Path
     from shlex import quote
 
-    at = "" if str(context.directory) == "." else f" -C {quote(str(context.directory))}"
+    at = "" if context.directory in (None, Path()) else f" -C {quote(str(context.directory))}"
     on = "" if context.workspace is None else f" --workspace {quote(context.workspace)}"
     return f"lmsconf{at}{on}"
 
@@ -199,7 +196,8 @@ def open_workspace(
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
 
-    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request(events)) as connection:
+    heard = on_request(None if events is NO_EVENTS else events.record)
+    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=heard) as connection:
         yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism, on_read=events.record)
 
 
@@ -216,15 +214,15 @@ def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iter
         yield report
 
 
-def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] | None:
-    """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
+def on_request(listener: Callable[[Exchange], None] | None = None) -> Callable[[Exchange], None] | None:
+    """Return what gets each request: the log of `--verbose`, the listener, or both; None for neither."""
     if not is_given("verbose"):
-        # Without a listener no Exchange is made for each request.
-        return None if events is NO_EVENTS else events.record
+        return listener  # where it is None, no Exchange is made for each request
 
     def listen(exchange: Exchange) -> None:
         log_request(exchange)
-        events.record(exchange)
+        if listener is not None:
+            listener(exchange)
 
     return listen
 

@@ -43,12 +43,11 @@ REST: Final = "manifests and workspace"
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
     declared = {str(address): address for address in drift.managed}
-    errors = (problem for problem in drift.problems if problem.is_error)
     cases: list[tuple[Address, str, object]] = [
         *((one.address, "finding", one) for one in drift.findings),
         *((one.address, "not applied", one) for one in drift.not_applied),
         *((one.finding.address, "ignored", one) for one in drift.ignored),
-        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in errors),
+        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
     ]
     failing = {address for address, _, _ in cases}
     cases += [(address, "as declared", address) for address in drift.managed if address not in failing]
@@ -73,8 +72,9 @@ def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 def _annotation(problem: Problem, prefix: str) -> str:
     where = problem.source
     place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-    every = {**place, "title": problem.code}.items()
-    properties = ",".join("=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in every)
+    properties = ",".join(
+        "=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in {**place, "title": problem.code}.items()
+    )
     message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
     lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
     command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
@@ -112,9 +112,14 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return problems with one rule for each of their codes."""
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
-    codes = sorted({problem.code for problem in problems} | RULES.keys())
     return _sarif(
-        prefix, problems=problems, codes=codes, lints=RULES, analysis=analysis, workspace=workspace, drift=None
+        prefix,
+        problems=problems,
+        codes=sorted({problem.code for problem in problems} | RULES.keys()),
+        lints=RULES,
+        analysis=analysis,
+        workspace=workspace,
+        drift=None,
     )
 
 

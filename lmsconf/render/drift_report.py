@@ -112,11 +112,10 @@ def key_sentence(key: KeyChange) -> str:
 
 def _key_line(key: KeyChange) -> str:
     """Return a key in one line, with the first items of a list."""
-    parts = (("missing", key.removed), ("extra", key.added))
     lists = [
         f"{verb}: {', '.join(items[:MAX_SHOWN_ITEMS])}"
         + (f", … and {len(items) - MAX_SHOWN_ITEMS:,} more" if len(items) > MAX_SHOWN_ITEMS else "")
-        for verb, items in parts
+        for verb, items in (("missing", key.removed), ("extra", key.added))
         if key.is_list and items
     ]
     return f"{key_sentence(key)} ({'; '.join(lists)})" if lists else key_sentence(key)
@@ -127,34 +126,28 @@ def finding_details(finding: DriftFinding) -> Iterator[str]:
     return chain(cause_sentences(finding), map(_key_line, finding_keys(finding)), remedy_lines(finding))
 
 
-def remedy_lines(finding: DriftFinding) -> Iterator[str]:
-    """Yield the remedies of a finding, one line each: restore, accept."""
-    first = "".join(f"write {line} beside its name, then " for line in lines_to_rename_back(finding))
+def remedies(finding: DriftFinding) -> Iterator[tuple[str, str, str]]:
+    """Yield each remedy of a finding: what it is for, in short and as a sentence, and its command."""
+    # Of a resource that was renamed, the lines of the manifest with which apply renames it back.
+    lines = [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else []
     if finding.restore is not None:
         # What is created again has another id, and what it held elsewhere, such as answers, does not come back.
         way = "to create it again" if finding.state is DriftState.MISSING else "to revert"
-        yield f"{way}: {first}{finding.restore}"
+        first = "".join(f"write {line} beside its name, then " for line in lines)
+        before = "".join(f"; first write {line} beside its name" for line in lines)
+        yield f"{way}: {first}", f"Change the workspace back to match the manifests{before}", finding.restore
     if finding.accept is not None:
-        yield f"to keep: {finding.accept}"
+        yield "to keep: ", "Change the manifests to match the workspace", finding.accept
 
 
-def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
-    """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
-    return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
-
-
-def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
-    """Yield (description, command) for each remedy of a finding."""
-    if finding.restore is not None:
-        first = "".join(f"; first write {line} beside its name" for line in lines_to_rename_back(finding))
-        yield f"Change the workspace back to match the manifests{first}", finding.restore
-    if finding.accept is not None:
-        yield "Change the manifests to match the workspace", finding.accept
+def remedy_lines(finding: DriftFinding) -> Iterator[str]:
+    """Return the remedies of a finding, one line each: restore, accept."""
+    return (f"{way}{command}" for way, _, command in remedies(finding))
 
 
 def remedy_script(finding: DriftFinding) -> str:
     """Return the remedies as shell commands below comments; empty if there is none."""
-    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
+    return "\n".join(f"# {does}\n{run.replace(chr(10), chr(92) + 'n')}" for _, does, run in remedies(finding))
 
 
 def ignored_sentence(ignored: IgnoredFinding) -> str:
@@ -194,15 +187,14 @@ def unread_sentences(drift: DriftReport) -> Iterator[str]:
 def drift_summary(drift: DriftReport) -> str:
     """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
-    others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
-    others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
-    rest = f" In addition: {', '.join(others)}." if others else ""
+    others = counted_items((drift.not_applied, "not applied yet"), (drift.ignored, "ignored"))
+    rest = f" In addition: {others}." if others else ""
     if counts:
         return f"Drift: {', '.join(counts)}.{rest}"
     if any(problem.is_error for problem in drift.problems):
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
-        return f"No drift. These differences do not count: {', '.join(others)}."
+        return f"No drift. These differences do not count: {others}."
     return (
         f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
     )

@@ -65,8 +65,11 @@ def content_table(effects: Effects) -> EffectsTable:
     counted: list[Mapping[str, int | None]] = [
         {"before": one.before, "after": one.after, "keep": one.keep, **asdict(one.counts)} for one in contents
     ]
-    always = ("before", "after", "gain", "lose")
-    columns = [name for name in _CONTENT_COLUMNS if name in always or any(numbers[name] for numbers in counted)]
+    columns = [
+        name
+        for name in _CONTENT_COLUMNS
+        if name in ("before", "after", "gain", "lose") or any(numbers[name] for numbers in counted)
+    ]
     return EffectsTable(
         headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
         rows=[
@@ -94,12 +97,10 @@ def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> Effe
 
 def _progress_note(content: ContentEffects) -> str:
     """Return how far those are who lose a content, and when their certificates expire."""
-    progress, expiring = content.progress, content.certificates_expiring
-    note = f"progress {NOT_KNOWN}"
-    if progress is not None:
-        states = dict.fromkeys((*_STATES, *progress))  # the usual ones in their order, then others
-        numbers = [(progress.get(state), state.replace("_", " ")) for state in states]
-        note = ", ".join(f"{number:,} {state}" for number, state in numbers if number)
+    progress, expiring = content.progress or {}, content.certificates_expiring
+    states = dict.fromkeys((*_STATES, *progress))  # the usual ones in their order, then others
+    counts = (f"{progress[state]:,} {state.replace('_', ' ')}" for state in states if progress.get(state))
+    note = f"progress {NOT_KNOWN}" if content.progress is None else ", ".join(counts)
     if expiring is None:
         note += f"; expiring certificates {NOT_KNOWN}"
     elif any(expiring.values()):

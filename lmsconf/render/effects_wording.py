@@ -82,12 +82,11 @@ CHANGE_WORDS: Final = (
 
 def count_words(number: int, in_group: str = "") -> dict[str, str]:
     """Return the words for the placeholders of AccessChangeWords."""
-    one = number == 1
     return {
         "people": count_noun(number, "person", "people"),
         "number": f"{number:,}",
-        "lose": "loses" if one else "lose",
-        "gain": "gains" if one else "gain",
+        "lose": "loses" if number == 1 else "lose",
+        "gain": "gains" if number == 1 else "gain",
         "in_group": in_group,
     }
 
@@ -103,12 +102,12 @@ _UNCHANGED: Final = "nobody's access to content changes"
 def effects_headline(plan: Plan) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
     effects = plan.effects
+    if effects.basis is Basis.OFF or effects.people.any:
+        return totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
     is_unarchiving = any(problem.code == "people/unarchived" for problem in plan.all_problems)
-    unchanged = f"{_UNCHANGED}, but for accounts that the plan unarchives" if is_unarchiving else _UNCHANGED
-    if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
-        return f"{unchanged}; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
-    sentence = totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
-    return f"{unchanged}." if sentence == f"{_UNCHANGED}." else sentence
+    but_for = ", but for accounts that the plan unarchives" if is_unarchiving else ""
+    members = f"; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}" if effects.groups else ""
+    return f"{_UNCHANGED}{but_for}{members}."
 
 
 def tells_effects(plan: Plan) -> bool:
@@ -122,14 +121,15 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     required: for how many people a content becomes mandatory, where that is more than those who had it as optional.
     """
     people = totals.people
-    if totals.basis is Basis.OFF:
-        return NOT_COMPUTED
-    if people.lose is None:
-        return "how many people lose or gain content is not known."
-    if people.gain is None:
-        return "nobody loses content; how many people gain content is not known."
-    if not people.any:
-        return f"{_UNCHANGED}."
+    match totals:
+        case PredictedTotals(basis=Basis.OFF):
+            return NOT_COMPUTED
+        case PredictedTotals(people=AccessCounts(lose=None)):
+            return "how many people lose or gain content is not known."
+        case PredictedTotals(people=AccessCounts(gain=None)):
+            return "nobody loses content; how many people gain content is not known."
+        case PredictedTotals(people=AccessCounts(any=False)):
+            return f"{_UNCHANGED}."
     clauses = [] if people.lose else ["nobody loses content"]
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:
@@ -145,7 +145,7 @@ def predicted_line(predicted: PredictedTotals | None) -> str:
     """Return what a plan predicted, for an apply report; empty if nobody's access changes."""
     if predicted is None or not predicted.people.any:
         return ""
-    return f"Predicted {EFFECTS_HEADING[:1].lower()}{EFFECTS_HEADING[1:]}: {totals_sentence(predicted)}"
+    return f"Predicted effects on people: {totals_sentence(predicted)}"
 
 
 def effects_caveats(effects: Effects) -> Iterator[str]:
@@ -162,27 +162,18 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
             reasons.append(f"and {len(effects.reasons) - 5:,} more reasons")
         yield f"{heading}: {'; '.join(reasons)}."
     if effects.contents or effects.people.any:
-        yield f"{NOT_COUNTED}{_calibrated(effects)}"
+        compared, said = effects.calibration, NOT_COUNTED
+        if effects.requests:
+            said += f" {count_noun(effects.requests, 'request was', 'requests were')} sent to know this."
+        if compared.groups:
+            have = count_noun(compared.exact, "has", "have")
+            said += f" Of {count_noun(compared.groups, 'smart group')} compared, {have} the predicted members."
+        yield said
 
 
 def access(word: str, start: str | None, finish: str | None) -> str:
     """`mandatory, until 2026-12-31T22:59:59Z`."""
-    bounds = (f"from {start}" if start else "", f"until {finish}" if finish else "")
-    return ", ".join([word, *filter(None, bounds)])
-
-
-def _calibrated(effects: Effects) -> str:
-    """Return what was read to know the numbers, and how well they fit, as sentences behind another one."""
-    compared = effects.calibration
-    said = ""
-    if effects.requests:
-        were = "was" if effects.requests == 1 else "were"
-        said = f" {count_noun(effects.requests, 'request')} {were} sent to know this."
-    if compared.groups:
-        have = "has" if compared.exact == 1 else "have"
-        groups = count_noun(compared.groups, "smart group")
-        said += f" Of {groups} compared, {compared.exact:,} {have} the predicted members."
-    return said
+    return ", ".join([word, *filter(None, (f"from {start}" if start else "", f"until {finish}" if finish else ""))])
 
 
 MOST_CAUSES: Final = 3
@@ -223,8 +214,10 @@ def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
 
 
 def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
-    """Return the changes that concern anybody, with the number of people."""
-    return [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
+    """Return the changes that concern anybody, with how many; not `window` where all are cut short."""
+    left_out = "window" if counts.shortened == counts.window else ""
+    words = (change for change in CHANGE_WORDS if change.name != left_out)
+    return [(change, number) for change in words if (number := getattr(counts, change.name))]
 
 
 def _rank(counts: AccessCounts) -> tuple[int, int]:
@@ -242,13 +235,12 @@ def first_sentences(plan: Plan, places: CausePlaces) -> list[tuple[Phrase, Phras
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
     name, counts = ContentName(content.content), content.counts
-    if counts.lose is None:
-        return ("How many people lose or gain ", name, " is not known.")
-    if counts.gain is None:
-        return ("Nobody loses ", name, "; how many people gain it is not known.")
+    match counts:
+        case AccessCounts(lose=None):
+            return ("How many people lose or gain ", name, " is not known.")
+        case AccessCounts(gain=None):
+            return ("Nobody loses ", name, "; how many people gain it is not known.")
     numbers = _changes(counts)
-    if counts.shortened and counts.shortened == counts.window:
-        numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:
         return (name, " changes for nobody.")
     (first, number), *others = numbers
@@ -288,10 +280,11 @@ def loss_details(content: ContentEffects) -> str:
         numbers = [(state, progress[state]) for state in states if progress.get(state)]
         clauses = [
             # Of a single person only the state.
-            state.replace("_", " ") if lose == 1 else f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
-            for state, number in numbers
+            state.replace("_", " ")
+            if lose == 1
+            else f"{number:,}{'' if place else ' of them'} {_PROGRESS.get(state, (state, state))[number != 1]}"
+            for place, (state, number) in enumerate(numbers)
         ]
-        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
     return ", ".join([*clauses, *_certificates(content)])
 
 
@@ -301,8 +294,8 @@ def _certificates(content: ContentEffects) -> Iterator[str]:
         yield "which certificates expire soon is not known"
     first = 60 if expiring.get(60) else next((days for days in sorted(expiring) if expiring[days]), 0)
     if number := expiring.get(first):
-        held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
-        yield f"{number:,} {held} within {first} days"
+        held = count_noun(number, "holds a certificate that expires", "hold certificates that expire")
+        yield f"{held} within {first} days"
 
 
 def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:

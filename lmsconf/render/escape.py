@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.errors import refuse_if
 from lmsconf.model.names import escape_invisible
 
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
@@ -146,14 +147,23 @@ _PATIENCE = 50
 
 
 def parse_size_limit(text: str) -> SizeLimit:
-    """Parse `--limit`: a service name or a number of bytes. Raises ValueError for anything else, or under LEAST."""
+    """Parse `--limit`: a service or a number of bytes. Raises UsageError for anything else, or under MIN_LIMIT."""
     if text in SERVICE_LIMITS:
         return SERVICE_LIMITS[text]
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is neither a number of bytes nor one of {', '.join(SERVICE_LIMITS)}")
-    if int(text) < MIN_LIMIT:
-        raise ValueError(f"{text} bytes are too few for a summary; pass {MIN_LIMIT:,} or more")
-    return SizeLimit(int(text))
+    size = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+    refuse_if(
+        (
+            size is None,
+            f"--limit: {text!r} is neither a number of bytes nor one of {', '.join(SERVICE_LIMITS)}",
+            "Name the place that shows the comment.",
+        ),
+        (
+            size is not None and size < MIN_LIMIT,
+            f"--limit: {text} bytes are too few for a summary",
+            f"Pass {MIN_LIMIT:,} or more.",
+        ),
+    )
+    return SizeLimit(size)
 
 
 def truncate(text: str, escape: Callable[[str], str], max_bytes: int = NAME_SIZE) -> str:

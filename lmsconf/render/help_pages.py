@@ -13,6 +13,7 @@ import msgspec
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import KeyExplanation
+from lmsconf.render.text import table_lines
 
 _UNSHOWN: Final = re.compile(
     r"^(?:<!-- [^\n]* -->|!\[[^\n]*\]\([^\n]*\)|<picture>.*?^</picture>)$\n?", re.MULTILINE | re.DOTALL
@@ -20,7 +21,8 @@ _UNSHOWN: Final = re.compile(
 """Comments and pictures."""
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
-_ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
+_LEAD: Final = r"[^\S\n]*(?:[-*]|\d+\.) +"
+"""The beginning of an item of a list."""
 
 
 def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
@@ -29,7 +31,7 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     bold: write headings in bold, as terminals do, and not with the marks of Markdown.
     """
     lines: list[str] = []
-    for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
+    for kind, block in _blocks(_UNSHOWN.sub("", page)):
         match kind:
             case "code":
                 lines += [f"    {line}".rstrip() for line in block]
@@ -44,41 +46,32 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _blocks(page: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the blocks of a page with their kind: code, table, blank, heading or prose; fences are left out."""
-    kinds: list[tuple[str, str]] = []
-    is_code = False
-    for line in lines:
-        kind = {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
-        if line.startswith("```"):
-            is_code = not is_code
+    for number, part in enumerate(re.split(r"^```.*\n", page, flags=re.MULTILINE)):
+        if number % 2:
+            yield "code", part.splitlines()
         else:
-            kinds.append(("code" if is_code else kind, line))
-    return ((kind, [line for _, line in group]) for kind, group in groupby(kinds, key=lambda one: one[0]))
+            yield from ((kind, list(lines)) for kind, lines in groupby(part.splitlines(), _kind))
+
+
+def _kind(line: str) -> str:
+    return {"|": "table", "#": "heading"}.get(line[:1], "prose") if line.strip() else "blank"
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield paragraphs and the items of lists, wrapped; an item hangs below its first word."""
-    pieces: list[str] = []
-    for line in lines:
-        if not pieces or _ITEM.fullmatch(line):
-            pieces.append(line)
-        else:
-            pieces[-1] += f" {line.strip()}"
-    for piece in pieces:
-        item = _ITEM.fullmatch(piece)
-        lead = f"{item[1]}{item[2]}" if item else ""
-        yield from _wrapped(_plain(item[3] if item else piece), width, lead)
+    for piece in re.split(rf"\n(?={_LEAD})", "\n".join(lines)):
+        lead = "".join(re.findall(rf"^{_LEAD}", piece))
+        yield from _wrapped(_plain(re.sub(r"\s*\n\s*", " ", piece.removeprefix(lead))), width, lead)
 
 
 def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
+    """Return a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
     head, *body = ([_plain(cell) for cell in row] for number, row in enumerate(rows) if number != 1)
     widths = _widths([head, *body], width)
-    for row in (head, ["-" * size for size in widths], *body):
-        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
-        for parts in zip_longest(*cells, fillvalue=""):
-            yield "  ".join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
+    cells = (map(_wrapped, row, widths) for row in (head, ["-" * size for size in widths], *body))
+    return table_lines([parts for row in cells for parts in zip_longest(*row, fillvalue="")], range(len(widths)))
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -87,9 +80,8 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     widths = [max(map(len, column)) for column in columns]
     words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
     room = width - 2 * (len(widths) - 1)
-    for least in (words, [min(size, 8) for size in widths]):
-        while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > least[one]]):
-            widths[max(free, key=lambda one: widths[one])] -= 1
+    while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > min(words[one], 8)]):
+        widths[max(free, key=lambda one: (widths[one] > words[one], widths[one]))] -= 1
     return widths
 
 
@@ -113,8 +105,7 @@ def _link(match: re.Match[str]) -> str:
 
 def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
     """Wrap at blanks: an option or an address is not cut, unless it is wider than the line."""
-    hang = " " * len(lead)
-    return wrap(text, width, initial_indent=lead, subsequent_indent=hang, break_on_hyphens=False) or [lead]
+    return wrap(text, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False) or [lead]
 
 
 def explain_json(explanation: KeyExplanation) -> str:

@@ -68,13 +68,14 @@ class ShownRows(Struct, frozen=True):
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
     """Return the first rows of groups."""
-    shown: list[RowGroup] = []
-    total = 0
-    for group in groups:
-        if total < MOST_ROWS:
-            shown.append(replace(group, rows=group.rows[: MOST_ROWS - total]))
-        total += len(group.rows)
-    return ShownRows(shown, total, states)
+    every = list(groups)
+    above = accumulate((len(group.rows) for group in every), initial=0)
+    shown = [
+        replace(group, rows=group.rows[: MOST_ROWS - number])
+        for group, number in zip(every, above, strict=False)
+        if number < MOST_ROWS
+    ]
+    return ShownRows(shown, sum(len(group.rows) for group in every), states)
 
 
 _ACTIONS: Final = {
@@ -89,10 +90,6 @@ def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
     is_cut = len(plan.changes) > MOST_ROWS
-    calls = {
-        call.id: CallPlace(number, f"call-{number}" if not is_cut or str(call.address) in anchors else None)
-        for number, call in enumerate(plan.calls, 1)
-    }
     groups = (
         RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
         for risk, group in group_by_risk(plan.changes).items()
@@ -104,7 +101,8 @@ def plan_html(plan: Plan) -> str:
         command=apply_command(plan, digest),
         rows=_first_rows(groups, _ACTIONS),
         anchors=anchors,
-        calls=calls,
+        numbers={call.id: number for number, call in enumerate(plan.calls, 1)},
+        left_out={call.id for call in plan.calls if is_cut and str(call.address) not in anchors},
         calls_of=grouped(plan.calls, lambda call: str(call.address)),
         is_cut=is_cut,
         boxes=call_boxes(plan.calls),
@@ -122,8 +120,7 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
 
 
 def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
-    action = change.action
-    return Row(anchor, action.value, ACTION_SIGNS[action], change, change.source, only_in=only_in)
+    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, source=change.source, only_in=only_in)
 
 
 _CALL_SIGNS: Final = {
@@ -140,9 +137,12 @@ def apply_html(report: ApplyReport) -> str:
         RowGroup(heading, [Row(f"call-{number}", status.value, _CALL_SIGNS[status], one) for number, one in group])
         for status, heading, group in outcomes_by_status(report)
     )
-    cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
-    titles = {status.value: title for status, title in STATUS_TITLES.items()}
-    return html_page("apply.html.j2", report=report, cards=cards, rows=_first_rows(groups, titles))
+    return html_page(
+        "apply.html.j2",
+        report=report,
+        cards=[(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()],
+        rows=_first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()}),
+    )
 
 
 _DRIFT_COLOURS: Final = {
@@ -188,11 +188,13 @@ def fleet_html(report: FleetReport) -> str:
 def _shared(report: FleetReport) -> Iterator[RowGroup]:
     numbers = count(1)
     for shared in report.shared:
-        names = shared.workspaces if shared.one_each else repeat(None)
-        changes = zip(shared.changes, names, strict=False)
+        changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
         rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
-        heading = shared_headline(shared, len(report.index.entries))
-        yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
+        yield RowGroup(
+            shared_headline(shared, len(report.index.entries)),
+            rows,
+            () if shared.one_each else shared.workspaces,
+        )
 
 
 def _graph_text(template: str, network: DependencyGraph) -> str:
@@ -218,13 +220,6 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
 
 MAX_BOXES = 300
 """The maximum number of boxes in the picture of the order of calls."""
-
-
-class CallPlace(Struct, frozen=True):
-    """A call on the page: its number in the plan's order, and its anchor if the page shows it."""
-
-    number: int
-    anchor: str | None
 
 
 def call_boxes(calls: Sequence[Call]) -> Mapping[str, tuple[int, int]]:

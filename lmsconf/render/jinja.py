@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -108,8 +108,7 @@ def environment(kind: str) -> Environment:
     markupsafe's, which leaves what is invisible. Elsewhere a value is in one line; a whole line is escaped once it
     is put together.
     """
-    escapes: Mapping[str, Callable[[str], str]] = {"md": escape_markdown, "html": escape_html, "xml": escape_html}
-    escape = escapes.get(kind, escape_invisible)
+    escape = {"md": escape_markdown, "html": escape_html, "xml": escape_html}.get(kind, escape_invisible)
 
     def finalize(value: object) -> Markup:
         return value if isinstance(value, Markup) else _escaped("" if value is None else escape(str(value)))

@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
-from math import inf
 from typing import Final
 from urllib.parse import quote
 
@@ -22,7 +20,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
-from lmsconf.model.names import count_noun
+from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
@@ -30,7 +28,6 @@ from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
-    Phrase,
     cause_places,
     effects_caveats,
     first_sentences,
@@ -100,8 +97,7 @@ def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, lim
 def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
     """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
-        headings = (_parts("section", section, ["-"], _counted(section.entries or ())) for section in sections)
-        max_bytes -= sum(map(byte_size, headings))
+        max_bytes -= sum(byte_size(_parts("section", one, ["-"], _counted(one.entries or ()))) for one in sections)
     chosen, whole = choose_variants(
         [entry.variants for section in sections for entry in section.entries or ()], max_bytes
     )
@@ -131,22 +127,22 @@ def _marker(text: str, limit: SizeLimit) -> str:
 
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
-    digest = plan_digest(plan)
-    settings = plan_wording.settings_lists(plan)
-    shown = [_fitted_settings(heading, lines, limit) for heading, lines in settings.items() if lines]
-    head = _plan("head", plan, _fitted_effects(plan, limit), shown)
+    digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
+    shown = [
+        _fitted_settings(heading, lines, room) for heading, lines in plan_wording.settings_lists(plan).items() if lines
+    ]
+    head = _plan("head", plan, _fitted_effects(plan, room), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
-    let_go = [
-        Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
-        for one in plan.let_go
-    ]
     sections = [
         *_effects_sections(plan, limit),
         _problems([problem for problem in plan.problems if problem.is_error]),
         *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
         *(section for risk, section in changes if not risk.safe),
-        Section(abandoned_heading(plan), let_go),
+        Section(
+            abandoned_heading(plan),
+            [_in_short(kind_nouns(one.address.kind), partial(_plan, "abandoned", one)) for one in plan.let_go],
+        ),
         _problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk.safe),
         Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
@@ -160,36 +156,25 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[tuple[Phrase, Phrase]], str | None, Sequence[str]]:
+def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
     """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
     if not tells_effects(plan):
         return (), None, ()
-    room = inf if limit.size is None else limit.size // _PART
-
-    def takes(text: str) -> bool:
-        nonlocal room
-        if byte_size(text) > room:
-            return False
-        room -= byte_size(text)
-        return True
-
-    takes(_plan("effects_headline", plan))
-    caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
-    sentences: list[tuple[Phrase, Phrase]] = []
-    for effect, causes in first_sentences(plan, cause_places(plan)):
-        if takes(_plan("effect", effect, causes)):
-            sentences.append((effect, causes))
-        elif takes(_plan("effect", effect, ())):
-            sentences.append((effect, ()))
-    return sentences, more_contents(plan, len(sentences)), caveats
+    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
+    sentences = [
+        [partial(_plan, "effect", effect, part) for part in ((), causes)]
+        for effect, causes in first_sentences(plan, cause_places(plan))
+    ]
+    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
+    told = list(filter(None, texts[len(caveats) :]))
+    return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
 
 
-def _fitted_settings(heading: str, lines: Sequence[str], limit: SizeLimit) -> tuple[str, Sequence[str], int, int]:
+def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
     """Return heading, lines that have room, how many have not, and how many of these are weaker."""
-    room = inf if limit.size is None else limit.size // _PART
-    number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
-    left = lines[number:]
-    return heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
+    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
+    left = [line for line, text in zip(lines, texts, strict=True) if text is None]
+    return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
@@ -200,29 +185,41 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
         if total := len(table.rows):
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
             variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
-            counted = f"{heading}: {count_noun(total, *table.nouns)}"
-            yield Section(counted, [Entry(("table", "tables"), variants)], limit.folds)
+            yield Section(
+                f"{heading}: {count_noun(total, *table.nouns)}",
+                [Entry(("table", "tables"), variants)],
+                limit.folds,
+            )
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
     """Return what was not done, what is left, and what the rehearsal rests on; the latter folded."""
-    failed = [
-        Entry(("call", "calls"), [partial(_plan, "failed_call", call, whole) for whole in (False, True)])
-        for call in rehearsal.failed
-    ]
     about = [
         *plan_wording.rehearsal_sentences(plan, rehearsal),
         *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in map(plan_wording.group_line, rehearsal.memberships)),
     ]
-    remaining = _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes")
-    assumed = _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions")
     return [
-        Section(plan_wording.FAILED_HEADING, failed),
-        Section(plan_wording.REMAINING_HEADING, remaining),
+        Section(
+            plan_wording.FAILED_HEADING,
+            [_in_short(("call", "calls"), partial(_plan, "failed_call", call)) for call in rehearsal.failed],
+        ),
+        Section(
+            plan_wording.REMAINING_HEADING,
+            _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes"),
+        ),
         Section("After the rehearsal", list(map(_problem, rehearsal.problems))),
         Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(about, "line", "lines"), limit.folds),
-        Section(plan_wording.ASSUMPTIONS_HEADING, assumed, limit.folds),
+        Section(
+            plan_wording.ASSUMPTIONS_HEADING,
+            _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions"),
+            limit.folds,
+        ),
     ]
+
+
+def _in_short(nouns: tuple[str, str], printed: Callable[[bool], str]) -> Entry:
+    """Return an entry that is printed in short and, where there is room, whole."""
+    return Entry(nouns, [partial(printed, False), partial(printed, True)])
 
 
 def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
@@ -254,16 +251,18 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
         folded = risk.safe and limit.folds
-        kinds = dict.fromkeys(change.address.kind for change in group)
-        by_kind = [[change for change in group if change.address.kind == kind] for kind in kinds]
-        for alike in by_kind if folded else [group]:
+        by_kind = grouped(group, lambda change: change.address.kind)
+        for alike in by_kind.values() if folded else [group]:
             entries = [_change(change, limit) for change in alike]
             yield risk, Section(before + risk_heading(risk, alike), entries, folded)
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    whole = partial(_parts, "change", change, limit.folds)
-    return _entry(change.address, partial(_parts, "change_row", change), whole)
+    return _entry(
+        change.address,
+        partial(_parts, "change_row", change),
+        partial(_parts, "change", change, limit.folds),
+    )
 
 
 def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
@@ -273,24 +272,18 @@ def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render an apply report, failures first; all calls but these are folded."""
-    others = f"{other_changes_heading(report)} "
     sections = [
         _problems(sort_by_severity(report.problems)),
         *(
             Section(
                 heading,
-                [
-                    Entry(
-                        ("API call", "API calls"), [partial(_apply, "outcome", one, whole) for whole in (False, True)]
-                    )
-                    for _, one in group
-                ],
+                [_in_short(("API call", "API calls"), partial(_apply, "outcome", one)) for _, one in group],
                 limit.folds and status is not CallStatus.FAILED,
             )
             for status, heading, group in outcomes_by_status(report)
         ),
         *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
-        *(section for _, section in _changes(report.foreign_changes, limit, others)),
+        *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
         Section("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
     ]
     marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
@@ -300,8 +293,6 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     problems = sort_by_severity(drift.problems)
-    to_come = [_line(one.address, finding_headline(one)) for one in drift.not_applied]
-    ignored = [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored]
     sections = [
         _problems([problem for problem in problems if problem.is_error]),
         *(
@@ -317,8 +308,16 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             for _, heading, group in findings_by_state(drift)
         ),
         _problems([problem for problem in problems if not problem.is_error]),
-        Section(NOT_APPLIED, to_come, limit.folds),
-        Section("Ignored by the project file", ignored, limit.folds),
+        Section(
+            NOT_APPLIED,
+            [_line(one.address, finding_headline(one)) for one in drift.not_applied],
+            limit.folds,
+        ),
+        Section(
+            "Ignored by the project file",
+            [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored],
+            limit.folds,
+        ),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
     ]
     marker = comment_marker("drift", drift.workspace, limit)
@@ -333,17 +332,20 @@ def _line(address: Address, text: str) -> Entry:
 def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
     entries, action = report.index.entries, report.index.action
-    failed = [
-        Entry(_WORKSPACES, [partial(_fleet, "failure", failure, action, whole) for whole in (False, True)])
-        for failure in group_failures(entries)
-    ]
-    blocked = [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)]
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
-    settings = [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)]
     sections = [
-        Section("Failed", failed),
-        Section(plan_wording.RELAXED_HEADING, settings),
-        Section(plan_wording.BLOCKERS_HEADING, blocked),
+        Section(
+            "Failed",
+            [_in_short(_WORKSPACES, partial(_fleet, "failure", alike, action)) for alike in group_failures(entries)],
+        ),
+        Section(
+            plan_wording.RELAXED_HEADING,
+            [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)],
+        ),
+        Section(
+            plan_wording.BLOCKERS_HEADING,
+            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *alike)]) for alike in group_blocked(entries)],
+        ),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
         Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
     ]

@@ -23,7 +23,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import is_or_are, name_list, numbered_groups
+from lmsconf.render.resource_wording import name_list, numbered_groups
 from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
@@ -77,15 +77,17 @@ def verification_result(report: ApplyReport) -> str:
     if report.converged is None:
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if verified.scope is VerifyMode.TOUCHED:
-        planned = f"The {count_noun(verified.resources, 'resource')} of this plan {is_or_are(verified.resources)}"
+        planned = f"The {count_noun(verified.resources, 'resource of this plan is', 'resources of this plan are')}"
         result = "as planned." if report.converged else f"not all as planned: {_unlike(report)}."
         return " ".join(filter(None, (planned, result, verified.reason)))
     looked_at = "the scope of this plan" if verified.partial else "the workspace"
     if not report.converged:
         return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
     if verified.left_out:
-        more = f"{count_noun(verified.left_out, 'change')} left out, because this plan only adds"
-        return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
+        return (
+            f"Read back: nothing of {looked_at} is left to create or to add; {count_noun(verified.left_out, 'change')} "
+            "left out, because this plan only adds."
+        )
     begin = "Read back" if report.outcomes else "Nothing was sent"
     return f"{begin}: {looked_at} matches the manifests{skipped_people_clause(verified.skipped)}."
 
@@ -104,7 +106,7 @@ def _unlike(report: ApplyReport) -> str:
     """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
     number, others = len(report.residue), len(report.foreign_changes)
     errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
-    parts = [f"{count_noun(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    parts = [count_noun(number, "resource differs", "resources differ")] if number else []
     if others:
         which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
         parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
@@ -117,8 +119,7 @@ def runs_text(runs: Sequence[RecordedRun]) -> str:
     """Render a table: one line per run, with counts of calls per state."""
     if not runs:
         return "No runs recorded.\n"
-    states = (state.value.replace("_", " ").upper() for state in CallState)
-    head = ("STARTED", "WORKSPACE", "RUN", *states, "END")
+    head = ("STARTED", "WORKSPACE", "RUN", *(state.value.replace("_", " ").upper() for state in CallState), "END")
     return "".join(f"{line}\n" for line in table_lines([head, *map(_row, runs)], left=(0, 1, 2, len(head) - 1)))
 
 
@@ -155,7 +156,6 @@ def fleet_headline(report: FleetReport) -> str:
     waiting = sum(entry.was_not_attempted for entry in entries)
     failed, without_failure = len(index.failed) - waiting, len(entries) - len(index.failed)
     alike = without_failure - changed
-    differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
     calls = sum(entry.summary.get("done", 0) for entry in entries)
     # What may have sent calls that no result counts.
     begun = (ExitCode.PARTIAL, *INTERRUPTIONS)
@@ -163,7 +163,12 @@ def fleet_headline(report: FleetReport) -> str:
     untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
     results = {
         FleetAction.PLAN: f"{changed:,} with changes, {alike:,} without",
-        FleetAction.DRIFT: f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not",
+        FleetAction.DRIFT: ", ".join(
+            [
+                count_noun(changed, "differs from its manifests", "differ from their manifests"),
+                f"{count_noun(alike, 'does', 'do')} not",
+            ]
+        ),
         FleetAction.APPLY: f"{without_failure:,} applied or without changes ({least}{calls:,} API calls)",
         FleetAction.VALIDATE: f"the manifests of {without_failure:,} have no errors",
         FleetAction.TEST: f"the tests of {without_failure - untested:,} pass"
@@ -198,8 +203,8 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
     """Yield each setting that is weaker than the default, with the workspaces whose plans have it."""
     relaxed = ((line, entry.workspace) for entry in report.index.entries for line in entry.relaxed)
     for line, alike in grouped(relaxed, lambda one: one[0]).items():
-        workspaces = name_list([workspace for _, workspace in alike], _FEW)
-        yield f"{line}, in {count_noun(len(alike), 'workspace')}: {workspaces}"
+        names = [workspace for _, workspace in alike]
+        yield f"{line}, in {count_noun(len(names), 'workspace')}: {name_list(names, _FEW)}"
 
 
 def fleet_assumptions(report: FleetReport) -> str | None:

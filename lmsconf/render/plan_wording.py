@@ -87,7 +87,7 @@ def count_origins(plan: Plan) -> str:
         ChangeOrigin.REPAIR: ("repairs an edit by hand", "repair edits by hand"),
     }
     counts = Counter(change.origin for change in plan.changes)
-    parts = [f"{number:,} {words[number != 1]}" for origin, words in one_or_many.items() if (number := counts[origin])]
+    parts = [count_noun(counts[origin], *words) for origin, words in one_or_many.items() if counts[origin]]
     return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
 
 
@@ -119,12 +119,12 @@ def plan_summary(plan: Plan) -> str:
             f"({count_noun(counts.calls, 'API call')})."
         )
     # A failing lint or test is about what is planned; another error may be why a change is missing.
-    errors = (one for one in plan.all_problems if one.is_error and not is_lint(one))
-    if any(not one.code.startswith("test/") for one in errors):
+    if any(one.is_error and not is_lint(one) and not one.code.startswith("test/") for one in plan.all_problems):
         return "No changes could be planned because of the errors above."
     if plan.left_out:
-        left_out = count_noun(len(plan.left_out), "change")
-        return f"No changes. This plan only adds (--additive), and leaves out {left_out}."
+        return (
+            f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
+        )
     if plan.undo_of is not None:
         conflicts = any(problem.code == "undo/conflict" for problem in plan.problems)
         left = "Nothing more can be undone" if conflicts else "Nothing is left to undo"
@@ -145,10 +145,10 @@ def assumed_calls_sentence(calls: int, keys: Sequence[str], where: str) -> str:
 
     keys: the most used first. where: `on this workspace`.
     """
-    verb, them = "rests" if calls == 1 else "rest", "it" if len(keys) == 1 else "them"
+    rest, assumptions = count_noun(calls, "call rests", "calls rest"), count_noun(len(keys), "assumption")
     return (
-        f"{count_noun(calls, 'call')} {verb} on {count_noun(len(keys), 'assumption')} that nobody has tried {where}: "
-        f"{name_list(keys, 3)}. Try {them} with: lmsconf doctor --probe"
+        f"{rest} on {assumptions} that nobody has tried {where}: {name_list(keys, 3)}. "
+        f"Try {'it' if len(keys) == 1 else 'them'} with: lmsconf doctor --probe"
     )
 
 
@@ -304,8 +304,9 @@ def assumption_line(one: RehearsedAssumption) -> str:
 
 def group_line(group: RehearsedGroup) -> str:
     """Return the members of a group before, as predicted and as reached."""
-    numbers = (group.before, group.predicted, group.reached)
-    before, predicted, reached = ("unknown" if one is None else f"{one:,}" for one in numbers)
+    before, predicted, reached = (
+        "unknown" if one is None else f"{one:,}" for one in (group.before, group.predicted, group.reached)
+    )
     if group.reached is None or group.predicted != group.reached:
         return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
     return f"{resource_title(group.address)}: {before} → {reached}, as predicted"

@@ -9,7 +9,7 @@ KeyChange, key_changes   one key of a change in words: values added and removed
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -52,11 +52,6 @@ def count_text(progress: RunProgress) -> str:
 def rate_text(rate: float) -> str:
     """Return two significant digits, or a whole number."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-
-
-def kind_plural(kind: str) -> str:
-    """Return the display name of several of a kind: `smart groups`, `people`."""
-    return kind_nouns(kind)[1]
 
 
 def kind_nouns(kind: str) -> tuple[str, str]:
@@ -119,14 +114,12 @@ def flatten_keys(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
 def count_unmanaged(group: UnmanagedResources) -> str:
     """`12 groups are not managed by any manifest. 3 more are left alone.`"""
     number, alone = len(group.addresses), group.left_alone
-    parts = [f"{count_kind(number, group.kind)} {is_or_are(number)} not managed by any manifest."] if number else []
+    one, many = kind_nouns(group.kind)
+    parts = [f"{count_noun(number, f'{one} is', f'{many} are')} not managed by any manifest."] if number else []
     if alone:
-        parts.append(f"{f'{alone:,} more' if number else count_kind(alone, group.kind)} {is_or_are(alone)} left alone.")
+        nouns = ("more is", "more are") if number else (f"{one} is", f"{many} are")
+        parts.append(f"{count_noun(alone, *nouns)} left alone.")
     return " ".join(parts)
-
-
-def is_or_are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def count_listed_rows(kind: str, listing: Listing[Any]) -> str:
@@ -221,7 +214,7 @@ def key_change(
     return KeyChange(path, (before,), (after,))
 
 
-def counted_items(*parts: tuple[Sequence[Json], str]) -> str:
+def counted_items(*parts: tuple[Sequence[object], str]) -> str:
     """`2 added, 1 removed`: counts of all items, however many a view lists."""
     return ", ".join(f"{len(items):,} {what}" for items, what in parts if items)
 
@@ -297,13 +290,12 @@ def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tup
 
     What does not occur has no column.
     """
-    table: defaultdict[str, Counter[Action | str]] = defaultdict(Counter)
-    for change in changes:
-        counts = table[change.address.kind]
-        counts[change.action] += 1
-        counts["taken"] += count_removed_items(change)
-    columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
-    rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
+    table: Mapping[str, Mapping[Action | str, int]] = {
+        kind: {**Counter(change.action for change in alike), "taken": sum(map(count_removed_items, alike))}
+        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
+    }
+    columns = [key for key in _COLUMNS if any(counts.get(key) for counts in table.values())]
+    rows = [(kind, [counts.get(key, 0) for key in columns]) for kind, counts in table.items()]
     return [_COLUMNS[key] for key in columns], rows
 
 

@@ -1,16 +1,12 @@
 """Plans and problems as text for a terminal, in terraform's style, and the lines that other texts have too.
 
-A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal. On a terminal
-it gets colours, and prose is wrapped to its width; what may be copied keeps its lines.
+A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from math import ceil
-from typing import Final
-from unicodedata import combining, east_asian_width
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -57,58 +53,6 @@ def _painted(match: re.Match[str]) -> str:
     return f"{match[0].removesuffix(painted)}\x1b[{_COLORS.get(painted, '1')}m{painted}\x1b[0m"
 
 
-_ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
-_COLORED: Final = re.compile(r"(?P<on>\x1b\[[0-9;]+m)(?P<text>[^\x1b]*)(?P<off>\x1b\[0m)")
-_KEPT: Final = re.compile(r"\s*(?:(?:-/\+|[+~-]|lmsconf|git|cd) .*|.*\S {2,}\S.*|.*\S *\|.*)")
-"""A changed resource or item, a command, a row of a table."""
-_WORD: Final = re.compile(r"(?<=: )lmsconf .+$|`[^`]*`\S*|'[^']*'\S*|\S+")
-"""A word; also a command after a colon, and what stands in quotes, so that it can be copied."""
-
-
-def wrap_prose(text: str, columns: int) -> str:
-    """Wrap the lines of prose that are wider than the terminal; a following line is indented by two more.
-
-    Colours are kept.
-    """
-    return "\n".join(_wrapped(line, columns) for line in text.split("\n"))
-
-
-def rows_on_terminal(text: str, columns: int) -> int:
-    """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
-    return sum(max(ceil(_width(line) / columns), 1) for line in text.removesuffix("\n").split("\n"))
-
-
-def _wrapped(line: str, columns: int) -> str:
-    plain = _ESCAPE.sub("", line)
-    if _width(plain) <= columns or _KEPT.fullmatch(plain):
-        return line
-    if whole := _COLORED.fullmatch(line):  # in each line: a pager takes colours to end with it
-        lines = _wrapped(whole["text"], columns).split("\n")
-        return "\n".join(f"{whole['on']}{one}{whole['off']}" for one in lines)
-    indent = line[: len(line) - len(line.lstrip())]
-    lines = [indent]
-    for word in _words(line, columns):  # one that is wider than the terminal has a line of its own
-        if lines[-1].strip() and _width(lines[-1]) + 1 + _width(word) > columns:
-            lines.append(f"{indent}  ")
-        lines[-1] += f" {word}" if lines[-1].strip() else word
-    return "\n".join(lines) + line[len(line.rstrip()) :]
-
-
-def _words(line: str, columns: int) -> Iterator[str]:
-    """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
-    for word in _WORD.findall(line):
-        is_too_wide = _width(word) > columns and not word.startswith("lmsconf ")
-        yield from word.split() if is_too_wide else [word]
-
-
-def _width(text: str) -> int:
-    """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
-    text = _ESCAPE.sub("", text) if "\x1b" in text else text
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
-
-
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
     """Join blocks of lines, each escaped, with empty lines between; empty blocks are dropped."""
     return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
@@ -130,11 +74,10 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
     """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (
+        yield "  ".join(
             cell.ljust(width) if column in left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
+        ).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
@@ -177,7 +120,7 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
 def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
     """Return a problem and, on lines of its own, its hint."""
     words = plan_wording.format_problem(problem, block_address=block_address)
-    return [f"{indent}{words}", *split_lines(problem.hint, f"{indent}  ")]
+    return [indent + words, *split_lines(problem.hint, f"{indent}  ")]
 
 
 def problems_block(problems: Iterable[Problem]) -> list[str]:
@@ -298,8 +241,7 @@ def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
     """Yield a table whose last column are the names, which are never truncated."""
     words = [heading.rpartition(" ") for heading in table.headings]
     heads = ([first for first, _, _ in words], [last for _, _, last in words])
-    known = (row.cells for row in table.rows if row.unknown is None)
-    first, last, *numbers = table_lines([*heads, *known], left=())
+    first, last, *numbers = table_lines([*heads, *(row.cells for row in table.rows if row.unknown is None)], left=())
     if first:
         yield f"  {first}"
     yield f"  {last}  {table.nouns[0]}"

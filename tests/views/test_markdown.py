@@ -13,16 +13,17 @@ from views.document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, 
 from views.drift_samples import DRIFTS, large
 
 import lmsconf
+from lmsconf.cli.terminal import wrap_prose
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import Problem, Severity, UsageError
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Plan, PlanScope, SettingChange
 from lmsconf.render import PLAN_VIEWS, jinja
 from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdown, plan_markdown
 from lmsconf.render.plan_wording import plan_summary
-from lmsconf.render.resource_wording import format_item, kind_plural
-from lmsconf.render.text import colorize, plan_text, wrap_prose
+from lmsconf.render.resource_wording import format_item, kind_nouns
+from lmsconf.render.text import colorize, plan_text
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -75,8 +76,8 @@ def test_ten_thousand_changes_fit_every_place(place: str, ten_thousand: Plan) ->
     judged(text)
     deleted = Counter(change.address.kind for change in ten_thousand.changes if change.action is Action.DELETE)
     for kind, number in deleted.items():
-        assert f"{number:,} {kind_plural(kind)}" in heading(text, "Deleted")
-        assert re.search(rf"^\| {kind_plural(kind)} \| {number:,} \|", text, re.MULTILINE)
+        assert f"{number:,} {kind_nouns(kind)[1]}" in heading(text, "Deleted")
+        assert re.search(rf"^\| {kind_nouns(kind)[1]} \| {number:,} \|", text, re.MULTILINE)
     assert plan_summary(ten_thousand) in text
     assert plan_digest(ten_thousand) in text
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
@@ -189,7 +190,7 @@ def test_a_plan_that_can_be_applied_says_how() -> None:
 @pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(MIN_LIMIT - 1)])
 def test_a_budget_is_a_place_or_a_number(text: str) -> None:
     """Another word, or a number too small for a summary, is refused."""
-    with pytest.raises(ValueError, match=r"bytes"):
+    with pytest.raises(UsageError, match=r"bytes"):
         parse_size_limit(text)
     assert parse_size_limit(str(MIN_LIMIT)) == SizeLimit(MIN_LIMIT)
 
