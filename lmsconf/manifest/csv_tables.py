@@ -7,13 +7,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
-from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
+from lmsconf.manifest.nodes import Map, Mark, Source, pack_mark, unpack_mark
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
@@ -96,6 +96,13 @@ def _named(header: tuple[str, ...]) -> tuple[str, ...]:
     return header[: max(number for number, name in enumerate(header, start=1) if name)]
 
 
+def named_cells(row: TableRow, columns: Mapping[str, int]) -> tuple[dict[str, str], dict[str, Mark]]:
+    """Return the cells of a row by the names of their columns, and their marks."""
+    line, cells = row
+    marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
+    return {name: cells[number] for name, number in columns.items()}, marks
+
+
 def shifted_row_problems(table: Table) -> Iterator[Problem]:
     """Report rows with a cell beyond the last column: an unquoted separator may have shifted their cells."""
     for line, cells in table.rows:
@@ -145,21 +152,15 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
 
     hint: what to do about a missing one.
     """
-    columns: dict[str, int] = {}
-    for number, title in enumerate(table.columns):
-        if (name := column_name(title)) in columns:
-            raise problem_found(
-                code,
-                f'there are several columns "{name}"',
-                "Give each column its own name.",
-                table.sheet.where(table.header, number),
-            )
-        if name in known:
-            columns[name] = number
+    names = [column_name(title) for title in table.columns]
+    for number, name in enumerate(names):
+        if name in known and name in names[:number]:
+            where = table.sheet.where(table.header, number)
+            raise problem_found(code, f'there are several columns "{name}"', "Give each column its own name.", where)
     for name in required:
-        if name not in columns:
+        if name not in names:
             raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))
-    return columns
+    return {name: names.index(name) for name in known if name in names}
 
 
 SEPARATORS: Final = (",", ";", "\t")
@@ -186,12 +187,14 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
         A missing cell is located at the end of its row.
         """
+        # A quote that is not closed goes on to the end of the text.
+        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+')
         at = self._starts[line - 1]
         for _ in range(column):
-            end = self._end(at)
-            if self.text[end : end + 1] != self.separator:
-                return self.offset_location(end)
-            at = end + 1
+            at = cast("re.Match[str]", cell.match(self.text, at)).end()
+            if self.text[at : at + 1] != self.separator:
+                return self.offset_location(at)
+            at += 1
         while self.text.startswith(" ", at):
             at += 1
         return self.offset_location(at)
@@ -204,12 +207,6 @@ class CsvPositions(Struct, frozen=True, dict=True):
     @cached_property
     def _starts(self) -> list[int]:
         return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.text))]
-
-    def _end(self, at: int) -> int:
-        """Return the offset at which the cell that begins at `at` ends."""
-        # A quote that is not closed goes on to the end of the text.
-        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+').match(self.text, at)
-        return cell.end() if cell else at
 
 
 class WorkbookPositions(Struct, frozen=True):

@@ -308,10 +308,10 @@ class _Loading(Struct):
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.entries_from_tables import SheetEntries  # few manifests have one
+        from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
 
         reported: set[Hashable] = set()
-        for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):
+        for body in sheet_entries(entry.section.kind, cast(Map, entry.body), entry.places, tables):
             if findings := entry.section.shape.validate(body):
                 self._tell(entry.of(body), new_findings(findings, reported))
             else:
