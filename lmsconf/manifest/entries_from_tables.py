@@ -7,7 +7,6 @@ for each row of the file.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -34,6 +33,7 @@ from lmsconf.manifest.csv_tables import (
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
+    EMAIL,
     EntrySourceMap,
     KeyPath,
     Map,
@@ -45,7 +45,6 @@ from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
 
-_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 MOST_PEOPLE: Final = 2_000_000
 """Maximum number of rows that all lists may take together."""
 
@@ -131,7 +130,7 @@ class TableFiles(Struct):
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
-        if len(address) <= 320 and _ADDRESS.fullmatch(address):
+        if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
         if address:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.support.files import open_nonblocking
@@ -169,8 +169,13 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
     """Return the text of one manifest file. Raises ProblemsFound, also for a link that leads out of the project."""
     where = SourceLocation(files.relative_path(path))
-    if path.is_dir():
-        return _refuse_folder(path, where)
+    if path.is_symlink() and path.is_dir():
+        raise problem_found(
+            "manifest/linked-folder",
+            "is a symbolic link to a folder, and such links are not followed",
+            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
+            source=where,
+        )
     if not files.is_inside_project(path):
         raise problem_found(
             "manifest/outside",
@@ -179,24 +184,6 @@ def read_manifest(path: Path, files: ManifestFileReader) -> str:
             source=where,
         )
     return files.read_yaml(path)
-
-
-def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
-    """Raise ProblemsFound with the reason why a folder was not searched."""
-    if path.is_symlink():
-        raise problem_found(
-            "manifest/linked-folder",
-            "is a symbolic link to a folder, and such links are not followed",
-            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
-            source=where,
-        )
-    try:
-        os.scandir(path).close()
-    except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise problem_found("manifest/unreadable", message, source=where) from error
-    message = "cannot be read: it changed while it was read"
-    raise problem_found("manifest/unreadable", message, hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from lmsconf.manifest.named_sets import EntryExpander
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
+    PeopleNames,
     UndeclaredNames,
     find_conflicts,
     nothing_declared_problem,
@@ -51,10 +52,6 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.support.strict_json import map_texts
-
-if TYPE_CHECKING:
-    from lmsconf.manifest.schema_messages import PeopleNames
-
 
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
@@ -152,8 +149,7 @@ class _Loading(Struct):
     _index: dict[EntryKey | None, int] = field(default_factory=dict)
     _sound: list[Entry] = field(default_factory=list)
     _parsed: list[ParsedEntry] = field(default_factory=list)
-    _all_documents: Sequence[EntrySourceMap] = ()
-    _people: PeopleNames | None = None
+    _people: PeopleNames = field(default_factory=PeopleNames)
     _errors: int = 0
     _counted: int = 0
 
@@ -203,7 +199,7 @@ class _Loading(Struct):
         variables = Variables(self.known, reporter)
         tables = TableFiles(self.files, self.problems)
         expander = EntryExpander(set_validators(), tables, reporter, self.undeclared)
-        self._all_documents = [*chain.from_iterable(layers)]
+        self._people.documents = [*chain.from_iterable(layers)]
         for layer, documents in enumerate(layers):
             for document in documents:
                 expander.collect_sets(document, layer, variables)
@@ -338,10 +334,9 @@ class _Loading(Struct):
         self._parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.schema_messages import PeopleNames, problems_of  # only for a problem
+        from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
         section = entry.section
-        people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
@@ -349,4 +344,4 @@ class _Loading(Struct):
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
                 problems = problems_of(finding, entry.places, address or section.name, address=address)
-                self.problems += islice((people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)
+                self.problems += islice((self._people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)

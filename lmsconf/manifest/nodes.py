@@ -6,6 +6,7 @@ known. Some keys are expanded before entries are looked at: sets, windows, `use`
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ _NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
 )
 """Form of a number → how it is read."""
 
+EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 VARIABLE_START = "$("
 """The start of a variable."""
 
@@ -186,21 +188,13 @@ def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
     if not base or not other:
         return base or other
-    pairs = {**_pairs(base), **_pairs(other)}
-    positions = [place for _, *places in pairs.values() for place in places]
+    pairs = {key: (node, number) for node in (base, other) for number, key in enumerate(node)}
+    marks = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
     return Map(
-        CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions]),
-        {key: value for key, (value, *_) in pairs.items()},
-        range(len(positions)),
+        CombinedSource([source.where(at) for source, at in marks], [source.rest(at) for source, at in marks]),
+        {key: node[key] for key, (node, _) in pairs.items()},
+        range(len(marks)),
     )
-
-
-def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
-    """Map each key to its value, and the positions of key and value."""
-    return {
-        key: (value, (node.source, key_at), (node.source, at))
-        for (key, value), key_at, at in zip(node.items(), node.marks[::2], node.marks[1::2], strict=False)
-    }
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):
@@ -236,6 +230,17 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
         word = _WORD.match(self.rest(*path))
         return word[1] if word else ""
+
+    def variable(self, *path: str | int) -> Json:
+        """Return the value at `path` in the form of variables: a number becomes text, as the file spells it."""
+        node = self._walk(path)[0]
+        if isinstance(node, Seq):
+            return [self.variable(*path, number) for number in range(len(node))]
+        if isinstance(node, str | bool):
+            return node
+        spelt = self.written(*path)
+        # For an alias, the file spells only the alias's name.
+        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(node)
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from itertools import chain
+from typing import NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import SHOWN
 
@@ -13,12 +14,8 @@ _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
 _IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
 _WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
-_CONFLICT = re.compile(r"(<{7}|={7}|>{7})(?: .*)?")
 _BLANK_INDENT = re.compile(r" *([^\S \t])")
-_TEMPLATE = re.compile(r"\{\{|\{%")
-_COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
-_UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
 TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
@@ -41,17 +38,20 @@ def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
     lines = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
     line, opened, before = (lines[row] for row in (complaint.at[0], complaint.opened[0], complaint.at[0] - 1))
-    advices = (_from_elsewhere, _glued, _in_block, _in_brackets)
-    found = (advice for advise in advices for advice in advise(complaint, line, opened, before))
-    return next(found, (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at))
+    advices = chain(
+        _from_elsewhere(complaint, line, opened, before),
+        _glued(complaint, line, opened, before),
+        _in_block(complaint, line, opened),
+        _in_brackets(complaint, line, opened),
+    )
+    hint = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
+    return next(advices, (f"this is not YAML: {complaint.problem}", hint, complaint.at))
 
 
 def quote_value_hint(line: str) -> str:
     """Return the hint for a text that YAML would read as something else: the line with its value quoted."""
-    if len(line) > _LONG:
-        return f"{_QUOTE}."
     lead, value = _parts(line)
-    if not value or len(value) > SHOWN or value[0] in "{[\"'|>" or "{" in line or "[" in line:
+    if len(line) > _LONG or not 0 < len(value) <= SHOWN or value[0] in "\"'|>" or "{" in line or "[" in line:
         return f"{_QUOTE}."
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
@@ -61,19 +61,34 @@ def _fitting(rules: Iterable[tuple[bool, str, str | None, tuple[int, int]]]) -> 
     return ((message, hint, at) for holds, message, hint, at in rules if holds)
 
 
-def _in_block(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _in_block(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     """Quotes, colons, tabs and signs that YAML reads as something else than text."""
     context, start, problem, at = complaint
     char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
+    lead, value = _parts(line)
+    is_value = "mapping values are not allowed" in problem
+    is_colon = len(lead.rstrip()) <= at[1] and ": " in f"{value} "
     unknown = "cannot start any token" in problem
     is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
     is_quote = "quoted scalar" in context and "found unexpected" in problem
     return _fitting(
         (
             (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
-            ("mapping values are not allowed" in problem, *_colon(complaint, line)),
+            (is_value and is_colon, '": " inside a text', quote_value_hint(line), at),
+            (
+                is_value,
+                "a key is not expected here",
+                "Give keys of one entry the same indent, and quote texts that contain a colon.",
+                at,
+            ),
             (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
             (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
+            (
+                "escape" in problem,
+                "this backslash does not begin an escape of YAML",
+                "In single quotes a backslash is only a backslash.",
+                at,
+            ),
             ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
         )
     )
@@ -83,7 +98,8 @@ def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str)
     """Lines that git, a template language or a copy from a web page has put into the file."""
     at = complaint.at[0]
     for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
-        conflict, template = _CONFLICT.fullmatch(written) is not None, _TEMPLATE.search(written) is not None
+        conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written) is not None
+        template = "{{" in written or "{%" in written
         hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
         yield from _fitting(
             (
@@ -111,18 +127,7 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
             yield ("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _colon(complaint: ParserError, line: str) -> Advice:
-    lead, value = _parts(line)
-    if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
-        return ('": " inside a text', quote_value_hint(line), complaint.at)
-    return (
-        "a key is not expected here",
-        "Give keys of one entry the same indent, and quote texts that contain a colon.",
-        complaint.at,
-    )
-
-
-def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _in_brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     """Brackets, commas, and lines that do not fit what is around them."""
     context, start, problem, at = complaint
     char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
@@ -130,32 +135,25 @@ def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) ->
     is_stray = "block" in context and problem.startswith("did not find expected")
     is_colon = is_flow and char == ":" and start[0] == at[0]
     no_value = "did not find expected node content" in problem
+    # It may be a key: after a missing comma, or without its colon.
+    word_before = _WORD_BEFORE.search(line[: at[1]][-_LONG:])
+    word = word_before[1] if word_before else ""
+    comma = f"Put a comma before {word} if it is the next key, or else the text in quotes."
     not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
     return _fitting(
         (
-            (is_colon, '": " inside a text', _quote_or_comma(line[: at[1]]), at),
+            (is_colon, '": " inside a text', comma if word else f"{_QUOTE}.", at),
             *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
+            (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
+            (no_value, "a value is missing here", "Remove the extra comma or bracket, or write the value.", at),
             (
-                is_key,
-                "this line has no colon",
-                "Write `key: value`, or quote a text of several lines.",
-                start,
-            ),
-            (
-                no_value,
-                "a value is missing here",
-                "Remove the extra comma or bracket, or write the value.",
+                is_flow and kind == "mapping" and word != "" and char in ("[", "{"),
+                f"a colon is missing after {word}",
+                f"Write {word}: {char}…",
                 at,
             ),
-            *((is_flow and kind == "mapping", *advice) for advice in _opening(line[: at[1]], char, at)),
             (is_flow, not_closed, _close(end, char, complaint), at),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
-            (
-                "escape" in problem,
-                "this backslash does not begin an escape of YAML",
-                "In single quotes a backslash is only a backslash.",
-                at,
-            ),
         )
     )
 
@@ -170,12 +168,6 @@ def _close(end: str, char: str, complaint: ParserError) -> str:
     return hint
 
 
-def _quote_or_comma(before: str) -> str:
-    """Return the hint for a colon in a text between brackets. The word before it may be a key after a missing comma."""
-    word = _WORD_BEFORE.search(before[-_LONG:])
-    return f"Put a comma before {word[1]} if it is the next key, or else the text in quotes." if word else f"{_QUOTE}."
-
-
 def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
     """A key between brackets without a space after its colon, which YAML does not read as a key."""
     key = _IN_FLOW.match(rest[:_LONG])
@@ -187,24 +179,14 @@ def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
         yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
 
 
-def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
-    """A bracket that opens right after a word: a key without its colon."""
-    word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
-    if word is not None:
-        yield (f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
-
-
 def _closed(line: str, column: int) -> str:
     """Return the hint for a quote that is not closed: the line with the quote at its end."""
     quote = line[column : column + 1]
-    hint = f"Write {quote} where the text ends"
-    whole = f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
-    return f"{hint}." if len(line) > SHOWN else whole
+    whole = f"{line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
+    return f"Write {quote} where the text ends{'.' if len(line) > SHOWN else f': {whole}'}"
 
 
 def _parts(line: str) -> tuple[str, str]:
     """Split a line into the part before its value, such as `  - name: `, and the value without a comment."""
-    line = line[:_LONG]
-    match = _LEAD.match(line)
-    lead, value = (match[1], match[2]) if match else ("", line)
-    return lead, _COMMENT.sub("", value).strip()
+    lead, value = cast("re.Match[str]", _LEAD.match(line[:_LONG])).groups()
+    return lead, re.sub(r"\s+#.*\Z", "", value).strip()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 from typing import Final, cast
 
@@ -143,20 +143,21 @@ class Variables(Struct):
         return EscapedText(new)
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
-        escaped, name, closed = match.groups()
-        shown = match[0]
+        shown, (escaped, name, closed) = match[0], match.groups()
         if escaped:
             return shown[1:]
         value = self.values.get(name.strip()) if closed else None
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, str):
-            return value
+        if isinstance(value, str | bool):
+            return value if isinstance(value, str) else str(value).lower()
         # Located without the values of `for_each`: the problem is the same for all of them.
         where = source.where(at)
         if value is not None:
-            message, hint = f"{shown} is a list, so it cannot be part of a text", "as the whole value, without quotes."
-            self.reporter.refuse("variable/list", message, where, f"Write {shown} {hint}")
+            self.reporter.refuse(
+                "variable/list",
+                f"{shown} is a list, so it cannot be part of a text",
+                where,
+                f"Write {shown} as the whole value, without quotes.",
+            )
         elif not closed:
             self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
         else:
@@ -224,46 +225,30 @@ class Variables(Struct):
         if places is None:
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
-        wanted = {name: self._values(name, values, places) for name, values in lists.items()}
-        wrong = self._wrong_name(wanted, set(referenced_variables(plain)))
-        if wrong is not None:
-            name, code, message, hint = wrong
+        wanted = {name: cast("list[Json]", places.variable(FOR_EACH, name)) for name in lists}
+        for name, code, message, hint in self._wrong_names(wanted, set(referenced_variables(plain))):
             severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
             self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
             return None
         return wanted
 
-    def _wrong_name(self, wanted: Mapping[str, list[Json]], used: set[str]) -> tuple[str, str, str, str] | None:
-        """Return the first name that cannot be used, with the code, the message and the hint; None if all can.
+    def _wrong_names(
+        self, wanted: Mapping[str, list[Json]], used: Collection[str]
+    ) -> Iterator[tuple[str, str, str, str]]:
+        """Yield each name that cannot be used, with the code, the message and the hint.
 
         used: the names that the entry refers to.
         """
         for name, values in wanted.items():
             if name in self.values:
                 message = f"$({name}) is a variable of the project file already"
-                return name, "for_each/taken", message, "Choose another name here."
+                yield name, "for_each/taken", message, "Choose another name here."
             if not values:
-                return (
-                    name,
-                    "for_each/empty",
-                    f"{name} has no values, so this entry expands to nothing",
-                    "Remove the entry.",
-                )
-        for name in wanted:
-            if name not in used:
-                hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-                return name, "for_each/unused", f"this entry does not use $({name})", hint
-        return None
-
-    def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
-        """Return the values in the form of variables: a number becomes text, as the file spells it."""
-        converted: list[Json] = []
-        for number, value in enumerate(cast("list[Json]", values)):
-            spelt = places.written(FOR_EACH, name, number)
-            # For an alias, the file spells only the alias's name.
-            text = spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
-            converted.append(value if isinstance(value, str | bool) else text)
-        return converted
+                message = f"{name} has no values, so this entry expands to nothing"
+                yield name, "for_each/empty", message, "Remove the entry."
+        for name in (name for name in wanted if name not in used):
+            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+            yield name, "for_each/unused", f"this entry does not use $({name})", hint
 
 
 def referenced_variables(node: Json) -> Iterator[str]:

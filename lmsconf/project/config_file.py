@@ -119,9 +119,9 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         declared = {
-            name: self._variable(value, (*path, "vars", name))
+            name: self.places.variable(*path, "vars", name)
             for path in _layer_paths(workspace)
-            for name, value in self.mapping_at(*path, "vars").items()
+            for name in self.mapping_at(*path, "vars")
         }
         return {**self.labels(workspace), **declared}
 
@@ -137,12 +137,6 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
         """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
         own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))
         return [own] if isinstance(own, str) else [str(folder) for folder in cast("list[Json]", own)]
-
-    def _variable(self, value: Json, at: KeyPath) -> Json:
-        """Return the value of a variable; a number as the string that the file spells."""
-        if isinstance(value, list):
-            return [self._variable(item, (*at, number)) for number, item in enumerate(value)]
-        return value if isinstance(value, str | bool) else self.places.written(*at)
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
