@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import msgspec
@@ -65,7 +66,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
         named = schema["type"]
         return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
     if "enum" in schema:
-        return _union(types_of_value(value) for value in cast("list[Json]", schema["enum"]))
+        return frozenset(chain.from_iterable(map(types_of_value, cast("list[Json]", schema["enum"]))))
     if "const" in schema:
         return types_of_value(schema["const"])
     branches = branches_of(schema)
@@ -74,11 +75,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
 
 def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:
     """Return the JSON types that at least one of the schemas accepts."""
-    return _union(map(types_of_schema, branches))
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
+    return frozenset(chain.from_iterable(map(types_of_schema, branches)))
 
 
 def properties(schema: Schema) -> Mapping[str, Json]:
@@ -397,9 +394,8 @@ def sections_validator() -> SchemaValidator:
 @cache
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the schema of one set."""
-    whole = manifest_schema()
-    sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
-    return {section: SchemaValidator(cast(Schema, schema), section) for section, schema in sets.items()}
+    sets = ((section, property_schema(manifest_schema(), section)) for section in SET_SECTIONS)
+    return {section: SchemaValidator(cast(Schema, part["additionalProperties"]), section) for section, part in sets}
 
 
 def has_sections(document: EntrySourceMap) -> bool:

@@ -106,10 +106,9 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     return reading
 
 
-def _mark_of(event: yaml.Event) -> Mark:
+def _mark_of(event: Any) -> Mark:
     """Return the mark at which an event begins."""
-    start = cast(yaml.Mark, event.start_mark)
-    return pack_mark(start.line + 1, start.column + 1)
+    return pack_mark(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 class _Builder:
@@ -223,15 +222,18 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
-        value: Json
+        self._source.opens |= VARIABLE_START in text
+        value: Json = text
         if event.tag == "!":
             # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
             self._tag("!", at)
-            value = text
-        elif event.implicit[0]:
-            value = self._words[text] = self._plain(text, at)
-        else:
+        elif not event.implicit[0]:
             value = self._marked(event, at)
+        elif isinstance(number := resolve_scalar(text), float) and not math.isfinite(number):
+            hint = f'Write it as text: "{shorten(text)}".'
+            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
+        else:
+            value = self._words[text] = number
         if len(text) > LONGEST:
             raise too_long_text(self._source.where(at))
         if event.anchor is not None:
@@ -240,20 +242,9 @@ class _Builder:
                 self._idle[event.anchor] = at
         return value
 
-    def _plain(self, text: str, at: Mark) -> Json:
-        self._source.opens |= VARIABLE_START in text
-        value = resolve_scalar(text)
-        if isinstance(value, float) and not math.isfinite(value):
-            self._report(
-                "yaml/number", f"{shorten(text)} is not a finite number", at, f'Write it as text: "{shorten(text)}".'
-            )
-            return text
-        return value
-
     def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
-        self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
             # Whether a text has line breaks, tabs or other control characters, all of them written as escapes.
             start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, UsageError, raise_found, shorten
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.support.files import (
     open_nonblocking,
     outermost_work_tree,
@@ -350,24 +350,22 @@ NOWHERE: Final = RequestDestination()
 
 def request_destination(project: ProjectFile, workspace: str, root: Path) -> RequestDestination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
-    dialect = project.merged_mapping("dialect", workspace)
     at = project.dialect_locations(workspace)
-    places = {"dialect": next(iter(at.values()))} if at else {}
     declared = project.mapping_at("workspaces", workspace)
-    if workspace == ENV_WORKSPACE or not declared:
-        return RequestDestination(dialect=dialect, places=places)
+    places = {
+        part: project.places.at("workspaces", workspace, key)
+        for part, key in (("url", "url"), ("token", "token"), ("command", "token"))
+        if key in declared
+    }
     # Expanded: a label that a branch changes may choose another variable, file or argument.
     values = project.pattern_values(workspace)
     token = map_texts(declared.get("token"), lambda text: expand_pattern(text, values))
-    parts = (("url", "url"), ("token", "token"), ("command", "token"))
-    path = ("workspaces", workspace)
-    places |= {part: project.places.at(*path, key) for part, key in parts if key in declared}
     command = cast("list[str]", members(token).get("command", []))
     return RequestDestination(
-        url=str(declared["url"]),
+        url=cast("str | None", declared.get("url")),
         token=cast("Mapping[str, Json] | None", token),
-        dialect=dialect,
-        places=places,
+        dialect=project.merged_mapping("dialect", workspace),
+        places={**places, "dialect": next(iter(at.values()))} if at else places,
         programs=(*files_of_project(command, root), *folders_of_project(command, root)),
     )
 
@@ -417,9 +415,8 @@ def _differences(now: RequestDestination, base: RequestDestination, name: str) -
         named = f"the token's command names {_shown(now.programs[0])}"
         yield "command", f"{named}, and the project's files may be changed"
     if now.dialect != base.dialect:
-        both = now.dialect.keys() | base.dialect.keys()
-        keys = [key for key in both if now.dialect.get(key) != base.dialect.get(key)]
-        yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(sorted(keys)))}"
+        keys = sorted(dict(now.dialect.items() ^ base.dialect.items()))
+        yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(keys))}"
 
 
 def _shown(value: object) -> str:
