@@ -38,7 +38,6 @@ from lmsconf.project.config_file import (
 from lmsconf.project.config_reader import SANDBOX, path_problem, read_project_file, sandbox_path, url_problem
 from lmsconf.project.credentials import (
     Ask,
-    FileToken,
     RequestDestination,
     Token,
     env_token,
@@ -192,9 +191,7 @@ def settings_of(
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
     policy = _policy(project, chosen.name, today or datetime.now(project.timezone() or UTC).date())
     folders = _folders(project, chosen.name, root)
-    # A variable and a command have nothing to warn about.
-    at = project.places.at("workspaces", chosen.name, "token")
-    unsafe = chosen.token.warning(at) if isinstance(chosen.token, FileToken) else None
+    unsafe = None if chosen.token is None else chosen.token.warning
     # An empty list allows no host: a pipeline passes a missing value as an empty string.
     hosts = environ.get(ALLOWED_HOSTS)
     kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
@@ -305,7 +302,8 @@ def _from_file(
     if environ.get("LMSCONF_TOKEN"):
         source = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
-        source = token_source_from(cast("Mapping[str, Json]", token), root, environ, ask, project.pattern_values(name))
+        where = project.places.at("workspaces", name, "token")
+        source = token_source_from(members(token), root, environ, ask, project.pattern_values(name), where)
     return WorkspaceConfig(
         name=name,
         url=url,
