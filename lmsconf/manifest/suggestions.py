@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.errors import SHOWN, shorten
-from lmsconf.manifest.nodes import EMAIL, resolve_scalar
+from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.nodes import EMAIL
 from lmsconf.manifest.schema_check import (
     TYPE_NAMES,
     Schema,
@@ -78,9 +79,6 @@ _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 
 
-_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
-
-
 def all_property_names(branches: Iterable[Schema]) -> list[str]:
     """Return the keys that a mapping of any of the branches may have."""
     return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
@@ -104,10 +102,7 @@ def accepts_text(schema: Schema, text: str) -> bool:
 
 def quote_if_needed(text: str) -> str:
     """Format a text for use within brackets, quoted only where needed."""
-    if len(text) > SHOWN:
-        return "…"
-    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
-    return text if bare else json.dumps(text, ensure_ascii=False)
+    return "…" if len(text) > SHOWN else format_inline(text)
 
 
 def suggest_from_schema(schema: Schema) -> str:
