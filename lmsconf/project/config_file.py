@@ -92,13 +92,16 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        project, own = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
-        return {**project, **own}
+        layers = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
+        return {name: value for layer in layers for name, value in layer.items()}
 
     def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of the merged `dialect`."""
-        paths = [(*path, "dialect") for path in _layer_paths(workspace)]
-        return {name: self.places.key(*path, name) for path in paths for name in self.mapping_at(*path)}
+        return {
+            name: self.places.key(*path, "dialect", name)
+            for path in _layer_paths(workspace)
+            for name in self.mapping_at(*path, "dialect")
+        }
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""

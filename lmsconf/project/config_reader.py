@@ -51,16 +51,14 @@ def read_project_file(root: Path) -> ProjectFile:
             SourceLocation(PROJECT_FILE),
         )
     if not path.is_file():
-        hint = "Run `lmsconf init` to create a project, or go to the project (with -C)."
-        if (root / "lmsconf.yml").is_file():
-            hint = f"Rename lmsconf.yml to {PROJECT_FILE}."
+        create = "Run `lmsconf init` to create a project, or go to the project (with -C)."
+        hint = f"Rename lmsconf.yml to {PROJECT_FILE}." if (root / "lmsconf.yml").is_file() else create
         raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
     reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        line = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}.'
-        hint, where = f"{line} Or delete it, and run `lmsconf init`.", SourceLocation(PROJECT_FILE)
         raise_found(reading.problems)
-        raise problem_found("project/empty", "the project file is empty", hint, where)
+        hint = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
+        raise problem_found("project/empty", "the project file is empty", hint, SourceLocation(PROJECT_FILE))
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]

@@ -106,8 +106,7 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     These are the files of the project and of the repository that it is in, and whatever links among them lead to.
     """
     # `sh -c "./token.sh; true"` and `--config=token.ini` name files in parts of words.
-    parts = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
-    names = {part for word in command for part in (word, *parts.split(word))}
+    names = {part for word in command for part in (word, *re.split(r"[\s;&|<>()`'\"=,:@$]+", word))}
     real = Path(os.path.realpath(root))
     top = outermost_work_tree(real) or real
     # Path.is_file may raise, for a name that is too long.

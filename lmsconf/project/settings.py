@@ -283,8 +283,8 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
     url = environ.get("LMSCONF_URL")
     if not url:
         return None
-    checked = (("project/url", url_problem(url)), ("project/outside", path_problem(root, sandbox_path(url))))
-    for code, wrong in checked:
+    outside = path_problem(root, sandbox_path(url))
+    for code, wrong in (("project/url", url_problem(url)), ("project/outside", outside)):
         if wrong is not None:
             raise problem_found(code, f"LMSCONF_URL: {wrong[0]}", wrong[1])
     return WorkspaceConfig(

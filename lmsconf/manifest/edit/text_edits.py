@@ -153,8 +153,8 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blanks = (_BLANK_LINES if lines else re.compile(r"[ \t]*")).match(self.text, at)
-        return blanks.end() if blanks else at
+        blanks = _BLANK_LINES if lines else re.compile(r"[ \t]*")
+        return cast("re.Match[str]", blanks.match(self.text, at)).end()
 
     def comment_above(self, start: int, pattern: str) -> int:
         """Return the start of the lines right above a line that match a pattern; `start` if there are none."""
