@@ -146,8 +146,7 @@ class _Loading(Struct):
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _index: dict[EntryKey | None, int] = field(default_factory=dict)
-    _sound: list[Entry] = field(default_factory=list)
+    _sound: dict[EntryKey | int, Entry] = field(default_factory=dict)
     _parsed: list[ParsedEntry] = field(default_factory=list)
     _people: PeopleNames = field(default_factory=PeopleNames)
     _errors: int = 0
@@ -205,10 +204,10 @@ class _Loading(Struct):
                 expander.collect_sets(document, layer, variables)
         for layer, documents in enumerate(layers):
             self._add_layer(layer, documents, variables, tables)
-        for entry in self._sound:
+        for entry in self._sound.values():
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.add_field(cast(Map, entry.body))
-        for entry in self._sound:
+        for entry in self._sound.values():
             if self._is_enough():
                 return
             plain = expander.expand(cast(Map, entry.body), entry.places)
@@ -224,19 +223,14 @@ class _Loading(Struct):
 
         Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
         """
-        if layer:
-            for number, entry in enumerate(self._sound):
-                self._index.setdefault(entry_key(entry.section, entry.body), number)
-            self._index.pop(None, None)
         sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
         for path, items in chain.from_iterable(map(entry_lists, values)):
-            for entry in self._entries(sections[path], items, variables, tables) if path in sections else ():
-                changed = None if entry.is_part else self._changed(entry)
-                if changed is None or self._sound[changed].layer == layer:
-                    # A second entry of this folder for one resource stays beside the first: it is a duplicate.
-                    self._sound.append(replace(entry, layer=layer) if layer else entry)
-                else:
-                    self._sound[changed] = replace(entry, layer=layer)
+            for entry in self._entries(sections[path], items, layer, variables, tables) if path in sections else ():
+                key = entry_key(entry.section, entry.body)
+                known = None if key is None else self._sound.get(key)
+                # A second entry of this folder for one resource stays beside the first: it is a duplicate.
+                is_beside = known is not None and (entry.is_part or known.layer == layer)
+                self._sound[len(self._sound) if key is None or is_beside else key] = replace(entry, layer=layer)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []
@@ -262,13 +256,16 @@ class _Loading(Struct):
             )
         return documents
 
-    def _entries(self, section: Section, items: Seq, variables: Variables, tables: TableFiles) -> Iterator[Entry]:
+    def _entries(
+        self, section: Section, items: Seq, layer: int, variables: Variables, tables: TableFiles
+    ) -> Iterator[Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
-            for entry in map(self._merged, variables.expand_entry(section, item, items.source, at)):
+            for one in variables.expand_entry(section, item, items.source, at):
+                entry = self._merged(one, layer)
                 is_sheet = section.sheet is not None and isinstance(entry.body, Map) and "file" in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
@@ -289,16 +286,12 @@ class _Loading(Struct):
                     # A plain text stands for an entry with this name.
                     yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
 
-    def _changed(self, entry: Entry) -> int | None:
-        """Return the index of the entry of an earlier folder that an entry changes; None if it adds one."""
-        return self._index.get(entry_key(entry.section, entry.body)) if self._index else None
-
-    def _merged(self, entry: Entry) -> Entry:
+    def _merged(self, entry: Entry, layer: int) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
-        changed = self._changed(entry)
-        if changed is None:
+        key = entry_key(entry.section, entry.body)
+        base = None if key is None else self._sound.get(key)
+        if base is None or base.layer == layer:
             return entry
-        base = self._sound[changed]
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
         return replace(entry, body=body, places=base.places.of(body))
 
