@@ -55,10 +55,9 @@ class ManifestFileReader:
             with suppress(OSError):  # reading will report it
                 total += path.stat().st_size
         if total > TOTAL_LIMIT:
-            size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             raise problem_found(
                 "manifest/too-large",
-                f"{size}, and at most {_mib(TOTAL_LIMIT)} are read",
+                f"the manifests are {_mib(total)} in {len(paths):,} files, and at most {_mib(TOTAL_LIMIT)} are read",
                 hint=_SPLIT,
                 source=SourceLocation(self.relative_path(paths[0])),
             )
@@ -111,9 +110,9 @@ class ManifestFileReader:
 
 def files_digest(digests: Mapping[str, str]) -> str:
     """Return the sha256 over the paths of files and the sha256 of each."""
-    lines = (f"{name}\0{digests[name]}\n" for name in sorted(digests))
+    lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
     # File names may contain bytes that are not valid UTF-8.
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def decode_text(name: str, data: bytes) -> str:

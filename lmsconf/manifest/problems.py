@@ -247,10 +247,9 @@ def nothing_declared_problem(folder: str, files: Sequence[str], documents: Seque
     why = f"{'is' if is_single else 'are'} empty, or only comments"
     if documents:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
-    sections = ", ".join(kind.section for kind in KINDS.values())
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",
-        hint=f"Declare the desired state under one of {sections}, {ABSENT}.",
+        hint=f"Declare the desired state under one of {', '.join(kind.section for kind in KINDS.values())}, {ABSENT}.",
         source=SourceLocation(files[0], 1, 1) if is_single else SourceLocation(files[0]),
     )

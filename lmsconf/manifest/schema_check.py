@@ -162,8 +162,8 @@ class SchemaValidator(Struct, dict=True):
         formats = FormatChecker(())
         for name, fits in FORMATS.items():
             formats.checks(name)(fits)
-        errors = Draft202012Validator(self.strict_schema, format_checker=formats).iter_errors(value)
-        return [finding for error in errors for finding in _findings(error)]
+        validator = Draft202012Validator(self.strict_schema, format_checker=formats)
+        return [finding for error in validator.iter_errors(value) for finding in _findings(error)]
 
     @cached_property
     def strict_schema(self) -> dict[str, Json]:

@@ -130,17 +130,16 @@ _LIMITS: Final = {
 }
 
 
-def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterable[_Draft]:
     """A number, or the size of a list or a text, beyond a limit; a list without any items is empty."""
     value = finding.value
+    if value == []:
+        return _empty(finding, places)
     size = f"{len(value):,}" if isinstance(value, list | str) else value
     rest = _LIMITS[finding.keyword].format(finding.keyword_value, size)
-    if value == []:
-        yield from _empty(finding, places)
-    elif isinstance(value, str):
-        yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
-    else:
-        yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
+    if isinstance(value, str):
+        return [_at_value(finding, places, "too-long", rest, "Write a shorter one.")]
+    return [_at_value(finding, places, "value", rest, finding.schema.get("description"))]
 
 
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:

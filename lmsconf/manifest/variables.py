@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import Final, cast
 
 from msgspec import Struct, field
@@ -136,8 +136,7 @@ class Variables(Struct):
         if size > LONGEST or self.limit.characters < 0:
             raise too_long_text(replace(source.where(at), each=self.each))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
-        parts = (text, *(self.values.get(name) for name in names))
-        if not any(isinstance(one, EscapedText) for one in parts):
+        if not any(isinstance(one, EscapedText) for one in (text, *map(self.values.get, names))):
             return new
         source.escapes = True
         return EscapedText(new)
@@ -226,7 +225,9 @@ class Variables(Struct):
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
         wanted = {name: cast("list[Json]", places.variable(FOR_EACH, name)) for name in lists}
-        for name, code, message, hint in self._wrong_names(wanted, set(referenced_variables(plain))):
+        found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
+        used = {name.strip() for escaped, name, _ in found if not escaped}
+        for name, code, message, hint in self._wrong_names(wanted, used):
             severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
             self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
             return None
@@ -249,12 +250,6 @@ class Variables(Struct):
         for name in (name for name in wanted if name not in used):
             hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
             yield name, "for_each/unused", f"this entry does not use $({name})", hint
-
-
-def referenced_variables(node: Json) -> Iterator[str]:
-    """Yield every name that a value refers to as `$(name)`."""
-    for text, _ in node_texts(node):
-        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:

@@ -61,13 +61,13 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
-            positions = WorkbookPositions(path, found.name)
             row, column = found.end or (0, 0)
             if (row + 1) * (column + 1) > CELLS:
                 size = f"down to row {row + 1:,} and in {column + 1:,} columns"
                 raise _refused(
                     path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
                 )
+            positions = WorkbookPositions(path, found.name)
             return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error

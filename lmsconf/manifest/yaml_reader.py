@@ -308,13 +308,8 @@ class _Builder:
                 "Write the keys out, or give the whole entry an anchor.",
             )
         else:
-            first = self._source.where(node.mark(key, 0) or at)
-            self._report(
-                "manifest/duplicate-key",
-                f'the key "{shorten(key)}" is listed twice',
-                at,
-                f"It is first at {first}. Keep one of the two.",
-            )
+            hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
+            self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
 
     def _tag(self, tag: str, at: Mark) -> None:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any, Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, raise_found
 from lmsconf.manifest.edit.text_edits import Part, TextBuffer, UnsafeEdit, part_spans
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents
 from lmsconf.manifest.nodes import FOR_EACH
@@ -107,8 +107,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     be ordered safely, with a warning.
     """
     before = read_yaml(name, text)
-    if before.problems:
-        raise ProblemsFound(before.problems)
+    raise_found(before.problems)
     for document in before.documents:
         value, known = document.value, properties(schema)
         if not isinstance(value, dict) or not all(key in known or key.startswith("x-") for key in value):
