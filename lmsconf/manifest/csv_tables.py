@@ -59,7 +59,6 @@ class TableSource(Source):
 
     def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
         super().__init__(sheet.path)
-        self.escapes = True  # not in cells, which are texts as they stand, but in what is beside them
         self._sheet = sheet
         self._others = others
 

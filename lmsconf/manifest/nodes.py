@@ -79,16 +79,12 @@ class EscapedText(str):
 
 
 class Source:
-    """One file: its path in the project, and its text.
-
-    opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
-    """
+    """One file: its path in the project, and its text. opens: whether any text in it may contain a variable."""
 
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
         self.opens = False
-        self.escapes = False
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
@@ -109,7 +105,6 @@ class CombinedSource(Source):
 
     def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
         super().__init__(places[0].file if places else "")
-        self.escapes = True  # variables are substituted before
         self._places = places
         self._rests = rests
 

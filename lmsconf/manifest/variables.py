@@ -121,7 +121,6 @@ class Variables(Struct):
         if not isinstance(value, list):
             return value
         self.limit.take(len(value), source.where(at))
-        source.escapes = True
         # Each item has the position of the variable.
         return Seq(source, value, [at] * len(value))
 
@@ -136,10 +135,8 @@ class Variables(Struct):
         if size > LONGEST or self.limit.characters < 0:
             raise too_long_text(replace(source.where(at), each=self.each))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
-        if not any(isinstance(one, EscapedText) for one in (text, *map(self.values.get, names))):
-            return new
-        source.escapes = True
-        return EscapedText(new)
+        is_escaped = any(isinstance(one, EscapedText) for one in (text, *map(self.values.get, names)))
+        return EscapedText(new) if is_escaped else new
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
         shown, (escaped, name, closed) = match[0], match.groups()

@@ -250,7 +250,6 @@ class _Builder:
             start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
             is_one_line = event.style == '"' and start.line == end.line and CONTROLS.search(text) is not None
             is_escaped = is_one_line and "\t" not in self._source.text[start.index : end.index]
-            self._source.escapes |= is_escaped
             return EscapedText(text) if is_escaped else text
         value = resolve_scalar(text)
         name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
