@@ -124,13 +124,10 @@ def decode_text(name: str, data: bytes) -> str:
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
         is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         raise _not_utf8(name, "UTF-16" if is_utf16 else "not UTF-8", line, column) from error
-    if _NO_MARK.match(data):
+    # The start of UTF-16 text of ASCII characters without a byte order mark.
+    if re.match(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}", data):
         raise _not_utf8(name, "UTF-16", 1, 1)
     return text
-
-
-_NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
-"""The start of UTF-16 text of ASCII characters without a byte order mark."""
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:

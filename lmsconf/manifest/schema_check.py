@@ -118,7 +118,6 @@ NAME: Final = "name"
 """A format of texts that can be names: line breaks and tabs only as escapes."""
 _TEXT: Final = "text"
 """A format of other texts: line breaks and tabs may stand as they are, other control characters may not."""
-_RAW: Final = re.compile(r"[\t\r\n]")
 _FREE: Final = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
 NEEDED: Final = "x-required"
@@ -175,7 +174,7 @@ def forbidden_character(value: object, format: str) -> str | None:
     """Return the first character of a text that the format rejects."""
     if not isinstance(value, str) or value.isprintable() or (format == NAME and isinstance(value, EscapedText)):
         return None
-    found = (_RAW if format == NAME else FORBIDDEN).search(value)
+    found = re.search(r"[\t\r\n]", value) if format == NAME else FORBIDDEN.search(value)
     return found and found[0]
 
 

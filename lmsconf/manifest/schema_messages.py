@@ -29,10 +29,6 @@ from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import join_words
 
-_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
-_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
-
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
 """The end of a problem's code, the end of its message, its hint, and its location."""
 
@@ -205,7 +201,7 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
     if "@" not in str(finding.schema["pattern"]):
         return None
-    emails = _EMAIL.findall(shorten(str(finding.value)))
+    emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
@@ -252,7 +248,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     """Return the hint for a number, boolean or null where free text is accepted."""
     free = next((branch for branch in branches if is_free_text(branch)), None)
-    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
+    if free is None or types_of_branches(branches) & {"boolean", "integer", "number"}:
         return None
     if "pattern" in free:
         return suggestions.suggest_date(free, word) or str(free["description"])
@@ -313,8 +309,8 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            text = suggestions.suggest_text_for_mapping(key, value, branches)
-            yield _unknown_key(key, value[key], known, finding, places, text)
+            hint = suggestions.suggest_text_for_mapping(key, value, branches)
+            yield _unknown_key(key, value[key], known, finding, places, hint)
     elif both:
         is_item = finding.path and isinstance(finding.path[-1], int)
         hint = "Write one item for each." if is_item else "Keep one of them."

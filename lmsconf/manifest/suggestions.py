@@ -69,7 +69,6 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 Of these, the first one that fits is suggested.
 """
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
-_HIDES: Final = "visible_until"
 DATE: Final = "Write a date such as 2027-03-31."
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
@@ -178,8 +177,8 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
     if (value is None or ":[" in key or ":{" in key) and (hint := _space_after_colon(key, known_keys)):
         return hint
     key = key.removeprefix("is_")
-    if _HIDES in known_keys and "_".join(_key_words(key)) in _DUE:
-        return f"The service has no due date; `{_HIDES}` hides the content."
+    if "visible_until" in known_keys and "_".join(_key_words(key)) in _DUE:
+        return "The service has no due date; `visible_until` hides the content."
     turned = _turned(key, known_keys, value)
     if turned is not None:
         return turned or None
@@ -254,8 +253,10 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
         return []
     word_look = casefold_name(word)
     by_look = {casefold_name(other): other for other in known}
-    closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
-    ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
+    ratios = {
+        other: difflib.SequenceMatcher(None, other, word_look).ratio()
+        for other in difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
+    }
     best = max(ratios.values(), default=0)
     return [
         by_look[other]
@@ -313,9 +314,8 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
     if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
         return [quote_if_needed(text)]
-    keyed = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
-    fixed = {"const", "enum"}
-    texts = {key: branch for key, branch in keyed if not fixed & property_schema(branch, key).keys()}
+    keyed = {required_keys(branch)[0]: branch for branch in branches if required_keys(branch)}
+    texts = {key: one for key, one in keyed.items() if not {"const", "enum"} & property_schema(one, key).keys()}
     labelled = re.fullmatch(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", text, re.DOTALL)
     if labelled:
         key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)

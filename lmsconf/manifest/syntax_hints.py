@@ -12,9 +12,6 @@ from lmsconf.errors import SHOWN
 
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
-_IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
-_WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
-_BLANK_INDENT = re.compile(r" *([^\S \t])")
 _QUOTE = "Put the name in quotes"
 TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
@@ -107,7 +104,7 @@ def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str)
                 (template, "templates are not supported", TEMPLATE_HINT, (row, 0)),
             )
         )
-        if blank := _BLANK_INDENT.match(written):
+        if blank := re.match(r" *([^\S \t])", written):
             message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
             yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
 
@@ -136,7 +133,7 @@ def _in_brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Adv
     is_colon = is_flow and char == ":" and start[0] == at[0]
     no_value = "did not find expected node content" in problem
     # It may be a key: after a missing comma, or without its colon.
-    word_before = _WORD_BEFORE.search(line[: at[1]][-_LONG:])
+    word_before = re.search(r"[\s;]([a-z_]+)\s*\Z", line[: at[1]][-_LONG:])
     word = word_before[1] if word_before else ""
     comma = f"Put a comma before {word} if it is the next key, or else the text in quotes."
     not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
@@ -170,7 +167,7 @@ def _close(end: str, char: str, complaint: ParserError) -> str:
 
 def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
     """A key between brackets without a space after its colon, which YAML does not read as a key."""
-    key = _IN_FLOW.match(rest[:_LONG])
+    key = re.match(r"([A-Za-z_][\w-]*):(?!//)(.*)", rest[:_LONG])
     if key is None:
         return
     if key[2][:1] in ("", ",", "}", "]"):

@@ -40,7 +40,6 @@ VALUES: Final = 1_000_000
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
-_WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
 
 
 class Reporter(Struct):
@@ -113,7 +112,7 @@ class Variables(Struct):
         return node.changed({**node, **cast("Mapping[str, Json]", changed)})
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
-        whole = _WHOLE.fullmatch(text)
+        whole = re.fullmatch(r"\$\(([^()]*)\)", text)
         value = self.values.get(whole[1].strip() if whole else "")
         is_quoted = re.sub(r"^(?:[&!]\S+ +)*", "", source.rest(at)).startswith(('"', "'", "|", ">"))
         if isinstance(value, str) or value is None or not whole or is_quoted:

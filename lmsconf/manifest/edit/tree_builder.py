@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final, Literal, cast
 
 import yaml
@@ -170,6 +171,5 @@ _KINDS: Final[dict[type, Any]] = {
 def node_and_descendants(node: Node) -> Iterator[Node]:
     """Yield a node and its descendants; the target of an alias is not a descendant of it."""
     yield node
-    for part in node.parts:
-        for child in part:
-            yield from node_and_descendants(child)
+    for child in chain.from_iterable(node.parts):
+        yield from node_and_descendants(child)

@@ -93,10 +93,10 @@ class YamlEditor:
         """Yield the text edits of a node and its descendants."""
         if node.replacement is not UNCHANGED:
             yield replacement_edit(self._buffer, node, node.value())
-            return
-        yield from part_edits(self._buffer, node)
-        for child in chain.from_iterable(node.kept()):
-            yield from self._pieces(child)
+        else:
+            yield from part_edits(self._buffer, node)
+            for child in chain.from_iterable(node.kept()):
+                yield from self._pieces(child)
 
 
 def refuse_shared(node: Node) -> None:
