@@ -26,12 +26,8 @@ CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
 """Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
 
 
-class TableFault(Struct, frozen=True):
-    """Merged cells, which but the first are read as empty. Lines from 1, columns from 0, both ends included."""
-
-    lines: tuple[int, int]
-    columns: tuple[int, int]
-    problem: Problem
+TableFault: TypeAlias = "tuple[int, range, Problem]"
+"""Cells that are not what they seem, such as merged ones: their first line, their columns from 0, and the problem."""
 
 
 class Table(Struct, frozen=True):
@@ -48,10 +44,9 @@ class Table(Struct, frozen=True):
 
     def column_faults(self, columns: Iterable[int]) -> Iterator[Problem]:
         """Yield the problems of merged cells in these columns, and in the header."""
-        for fault in self.faults:
-            first, last = fault.columns
-            if fault.lines[0] <= self.header or any(first <= column <= last for column in columns):
-                yield fault.problem
+        for line, span, problem in self.faults:
+            if line <= self.header or any(column in span for column in columns):
+                yield problem
 
 
 class TableSource(Source):
@@ -266,7 +261,7 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
                     hint="Export the values of the cells, not their formulas.",
                     source=sheet.where(line, column),
                 )
-                yield TableFault((line, line), (column, column), problem)
+                yield line, range(column, column + 1), problem
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:

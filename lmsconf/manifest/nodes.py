@@ -54,8 +54,6 @@ def resolve_scalar(word: str) -> Json:
     return word
 
 
-_COLUMN = 0xFFFFFFFF
-_LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
 """A word of one line, without its tag, its anchor, and the quotes around a value tagged as a number."""
 Mark: TypeAlias = int
@@ -64,12 +62,12 @@ KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 def pack_mark(line: int, column: int) -> Mark:
     """Pack a line and a column, both from 1, into one integer."""
-    return line << _LINE | column
+    return line << 32 | column
 
 
 def unpack_mark(at: Mark) -> tuple[int, int]:
     """Return the line and the column of a mark."""
-    return at >> _LINE, at & _COLUMN
+    return divmod(at, 1 << 32)
 
 
 class EscapedText(str):
@@ -92,8 +90,8 @@ class Source:
 
     def rest(self, at: Mark) -> str:
         """Return the text from a mark to the end of its line."""
-        line = (at >> _LINE) - 1
-        return self._lines[line][max((at & _COLUMN) - 1, 0) :] if 0 <= line < len(self._lines) else ""
+        line, column = unpack_mark(at)
+        return self._lines[line - 1][max(column - 1, 0) :] if 0 < line <= len(self._lines) else ""
 
     @cached_property
     def _lines(self) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, product
 from typing import Final, cast
 
@@ -223,29 +223,25 @@ class Variables(Struct):
         wanted = {name: cast("list[Json]", places.variable(FOR_EACH, name)) for name in lists}
         found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
         used = {name.strip() for escaped, name, _ in found if not escaped}
-        for name, code, message, hint in self._wrong_names(wanted, used):
-            severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
-            self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
+        for name, values in wanted.items():
+            at_name = places.key(FOR_EACH, name)
+            if name in self.values:
+                message = f"for_each: $({name}) is a variable of the project file already"
+                self.reporter.tell("for_each/taken", message, at_name, "Choose another name here.")
+                return None
+            if not values:
+                message = f"for_each: {name} has no values, so this entry expands to nothing"
+                self.reporter.tell("for_each/empty", message, at_name, "Remove the entry.", Severity.NOTE)
+                return None
+        for name in (name for name in wanted if name not in used):
+            self.reporter.tell(
+                "for_each/unused",
+                f"for_each: this entry does not use $({name})",
+                places.key(FOR_EACH, name),
+                "Without it all entries would be equal. Use it in the name, or remove it from for_each.",
+            )
             return None
         return wanted
-
-    def _wrong_names(
-        self, wanted: Mapping[str, list[Json]], used: Collection[str]
-    ) -> Iterator[tuple[str, str, str, str]]:
-        """Yield each name that cannot be used, with the code, the message and the hint.
-
-        used: the names that the entry refers to.
-        """
-        for name, values in wanted.items():
-            if name in self.values:
-                message = f"$({name}) is a variable of the project file already"
-                yield name, "for_each/taken", message, "Choose another name here."
-            if not values:
-                message = f"{name} has no values, so this entry expands to nothing"
-                yield name, "for_each/empty", message, "Remove the entry."
-        for name in (name for name in wanted if name not in used):
-            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-            yield name, "for_each/unused", f"this entry does not use $({name})", hint
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:

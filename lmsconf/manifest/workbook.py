@@ -200,7 +200,7 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
                 hint="Unmerge them, and fill in each cell.",
                 source=sheet.where(top + 1, left),
             )
-            yield TableFault((top + 1, bottom + 1), (left, right), problem)
+            yield top + 1, range(left, right + 1), problem
 
 
 def _text(value: _CellValue) -> str:
