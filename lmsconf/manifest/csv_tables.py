@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final, TypeAlias, cast
@@ -41,12 +41,6 @@ class Table(Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     faults: tuple[TableFault, ...] = ()
-
-    def column_faults(self, columns: Iterable[int]) -> Iterator[Problem]:
-        """Yield the problems of merged cells in these columns, and in the header."""
-        for line, span, problem in self.faults:
-            if line <= self.header or any(column in span for column in columns):
-                yield problem
 
 
 class TableSource(Source):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -88,8 +88,9 @@ class TableFiles(Struct):
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
-        faults = list(islice(table.column_faults({*columns, *(number for number, _ in filters)}), ENOUGH))
-        self.problems += faults
+        read = {*columns, *(number for number, _ in filters)}
+        faults = [fault for line, span, fault in table.faults if line <= table.header or not read.isdisjoint(span)]
+        self.problems += faults[:ENOUGH]
         if faults:
             raise ProblemsFound([])
         if not filters:
@@ -134,9 +135,14 @@ class TableFiles(Struct):
             return True
         where = table.sheet.where(line, column)
         if address:
-            message = f'"{shorten(address)}" is not an e-mail address'
-            hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-            self.problems.append(Problem(code="people/address", message=message, hint=hint, source=where))
+            self.problems.append(
+                Problem(
+                    code="people/address",
+                    message=f'"{shorten(address)}" is not an e-mail address',
+                    hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
+                    source=where,
+                )
+            )
         else:
             self.problems.append(
                 Problem(

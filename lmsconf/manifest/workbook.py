@@ -24,7 +24,6 @@ from lmsconf.manifest.csv_tables import (
     WORKBOOK_STARTS,
     Table,
     TableFault,
-    TableRow,
     WorkbookPositions,
     forbidden_character_found,
     table_of,
@@ -176,15 +175,15 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
 
 
 def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
-    rows: list[TableRow] = []
-    for line, cells in enumerate(values, start=1):
-        texts = tuple(normalize_name(_text(cell).strip()) for cell in cells)
+    rows = [
+        (line, tuple(normalize_name(_text(cell).strip()) for cell in cells))
+        for line, cells in enumerate(values, start=1)
+    ]
+    for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
                 raise forbidden_character_found(forbidden[0], sheet.where(line, column))
-        if any(texts):
-            rows.append((line, texts))
-    table = table_of(sheet, "sheet", rows)
+    table = table_of(sheet, "sheet", [row for row in rows if any(row[1])])
     return replace(table, faults=tuple(_merged(table, sheet, merged)))
 
 

@@ -8,6 +8,7 @@ blank lines, is a heading: parts are ordered above and below it, and none moves 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any, Final, TypeAlias, cast
@@ -65,13 +66,8 @@ def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
     if node.kind == "list" and buffer.text[start : start + 1] != "-":
         raise UnsafeEdit(node, "an item has no dash")
     indent = start - buffer.line_start(start)
-    end = after = buffer.next_line(content_end)
-    while after < len(buffer.text):
-        line = buffer.text[after : buffer.next_line(after)]
-        if line.strip() and (not line.lstrip(" ").startswith("#") or len(line) - len(line.lstrip(" ")) <= indent):
-            break
-        after = buffer.next_line(after)
-        end = after if line.strip() else end
+    below = re.compile(rf"(?:(?:[^\S\n]*+\n)*+ {{{indent + 1},}}#[^\n]*+\n)*+")
+    end = cast("re.Match[str]", below.match(buffer.text, buffer.next_line(content_end))).end()
     return Part(buffer.comment_above(buffer.line_start(start), rf" {{0,{indent}}}{_COMMENT}"), start, end)
 
 
@@ -95,9 +91,6 @@ def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Seque
     if 0 in moved and commented == [0]:
         raise UnsafeEdit(node, "the comment above its first part may be about that part, or about all of them")
     return [(part.comment, part.end) for part in parts]
-
-
-BY_HAND: Final = "Nothing was changed in this file. Order it by hand, or move the comment or anchor."
 
 
 def order_manifest(name: str, text: str, schema: Schema) -> str:
@@ -130,9 +123,14 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    return ProblemsFound(
-        [Problem(code="fmt/left", message=f"not ordered: {why}", severity=Severity.WARNING, hint=BY_HAND, source=where)]
+    problem = Problem(
+        code="fmt/left",
+        message=f"not ordered: {why}",
+        severity=Severity.WARNING,
+        hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
+        source=where,
     )
+    return ProblemsFound([problem])
 
 
 def _unordered(value: Json) -> Json:
