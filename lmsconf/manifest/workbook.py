@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -148,9 +148,7 @@ def _cells(sheet: bytes) -> int:
     """Return how many cells a sheet of Excel has from A1 to its last row and column."""
     cells = re.findall(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""", sheet)
     widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
-    columns = 0
-    for letter in widest:
-        columns = columns * 26 + letter - 64
+    columns = reduce(lambda columns, letter: columns * 26 + letter - 64, widest, 0)
     return columns * max((int(row) for _, row in cells), default=0)
 
 

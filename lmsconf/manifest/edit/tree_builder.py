@@ -126,10 +126,9 @@ class _TreeBuilder(Struct):
 
     def _placed(self, event: Any, parent: Node | None) -> Node:
         """Return a node with its position; `start` is after its anchor and tag, which a replacement must keep."""
-        begins, before = event.start_mark, re.compile(r"[&!]\S*\s*")
-        start = begins.index
-        while not isinstance(event, yaml.AliasEvent) and (prefix := before.match(self.text, start)):
-            start = prefix.end()
+        begins = event.start_mark
+        prefix = re.compile(r"(?:[&!]\S*\s*)*+").match(self.text, begins.index)
+        start = cast("re.Match[str]", prefix).end()
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
         written = self.text[start : event.end_mark.index].rstrip()  # a block scalar ends after the line break
         return Node(
