@@ -156,11 +156,10 @@ class _Loading(Struct):
         """Read, expand, check and parse every manifest of each folder."""
         budget = AliasBudget()
         layers = [self._documents(folder, budget) for folder in folders]
-        outline = sections_validator()
         for document in chain.from_iterable(layers):
             if self._is_enough():
                 return
-            for finding in outline.validate(document.value):
+            for finding in sections_validator().validate(document.value):
                 from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
                 self.problems += islice(problems_of(finding, document), ENOUGH + 1)

@@ -161,8 +161,8 @@ class UndeclaredNames(Struct):
             self.sections.add(str(finding.path[0]))
         elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
             known = properties(finding.schema)
-            unknown = finding.value.keys() - known.keys()
-            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
+            meant = (nearest_name(key, known) for key in finding.value.keys() - known.keys())
+            self.sections.update(filter(None, meant))
         else:
             self.everything = True
 

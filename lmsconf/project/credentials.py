@@ -67,9 +67,12 @@ def require_approval(
     folder = state_folder(environ)
     file = None if folder is None else folder / "token-commands.json"
     command = (*expanded[:1], *command[1:])
-    files = files_of_project(expanded, root)
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
+    files = files_of_project(expanded, root).items()
+    entry = {
+        "project": os.path.realpath(root),
+        "command": list(command),
+        "files": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files},
+    }
     known = _approved_commands(file)
     # What a folder holds is not compared, so a command that names one is asked for each time.
     may_store = not folders_of_project(expanded, root)
@@ -111,8 +114,11 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     top = outermost_work_tree(real) or real
     # Path.is_file may raise, for a name that is too long.
     files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113  as said above
-    seen = (os.path.normpath, os.path.realpath)
-    return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
+    return {
+        name: path
+        for name, path in files.items()
+        if any(Path(seen).is_relative_to(top) for seen in (os.path.normpath(path), os.path.realpath(path)))
+    }
 
 
 def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
