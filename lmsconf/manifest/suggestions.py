@@ -28,7 +28,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import LONG, casefold_name, join_words
+from lmsconf.model.names import casefold_name, join_words, nearest_names
 from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -249,20 +249,17 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
     import difflib  # only a mistyped key needs it
 
-    if len(word) > LONG:
-        return []
-    word_look = casefold_name(word)
-    by_look = {casefold_name(other): other for other in known}
+    look = casefold_name(word)
     ratios = {
-        other: difflib.SequenceMatcher(None, other, word_look).ratio()
-        for other in difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
+        other: difflib.SequenceMatcher(None, casefold_name(other), look).ratio()
+        for other in nearest_names(word, known, 2, cutoff)
     }
     best = max(ratios.values(), default=0)
     return [
-        by_look[other]
+        other
         for other, ratio in ratios.items()
         if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= _CLOSE and not word_look.startswith(f"{other} ")))
+        and (other not in _WEIGHTY or (ratio >= _CLOSE and not look.startswith(f"{casefold_name(other)} ")))
     ]
 
 

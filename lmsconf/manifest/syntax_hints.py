@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from lmsconf.errors import SHOWN
 
@@ -18,23 +18,19 @@ _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
 
 
-class ParserError(NamedTuple):
-    """The parser's error: what it was reading and from where, what went wrong and where. Positions are 0-based."""
-
-    context: str
-    opened: tuple[int, int]
-    problem: str
-    at: tuple[int, int]
-
-
-Advice: TypeAlias = "tuple[str, str | None, tuple[int, int]]"
-"""A message, a hint, and the 0-based position that it is about."""
+Place: TypeAlias = "tuple[int, int]"
+"""A line and a column, both from 0."""
+ParserError: TypeAlias = "tuple[str, Place, str, Place]"
+"""The parser's error: what it was reading and from where, what went wrong and where."""
+Advice: TypeAlias = "tuple[str, str | None, Place]"
+"""A message, a hint, and the position that it is about."""
 
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
-    lines = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
-    line, opened, before = (lines[row] for row in (complaint.at[0], complaint.opened[0], complaint.at[0] - 1))
+    _, (start, _), problem, at = complaint
+    lines = [*text.splitlines(), *[""] * (at[0] + 1)]
+    line, opened, before = (lines[row] for row in (at[0], start, at[0] - 1))
     advices = chain(
         _from_elsewhere(complaint, line, opened, before),
         _glued(complaint, line, opened, before),
@@ -42,7 +38,7 @@ def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
         _in_brackets(complaint, line, opened),
     )
     hint = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
-    return next(advices, (f"this is not YAML: {complaint.problem}", hint, complaint.at))
+    return next(advices, (f"this is not YAML: {problem}", hint, at))
 
 
 def quote_value_hint(line: str) -> str:
@@ -53,7 +49,7 @@ def quote_value_hint(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _fitting(rules: Iterable[tuple[bool, str, str | None, tuple[int, int]]]) -> Iterator[Advice]:
+def _fitting(rules: Iterable[tuple[bool, str, str | None, Place]]) -> Iterator[Advice]:
     """Yield the advice of each rule that holds: whether it does, its message, its hint, and its position."""
     return ((message, hint, at) for holds, message, hint, at in rules if holds)
 
@@ -93,8 +89,8 @@ def _in_block(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
 
 def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
-    at = complaint.at[0]
-    for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
+    _, (start, _), _, (at, _) = complaint
+    for row, written in ((start, opened), (at - 1, before), (at, line)):
         conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written) is not None
         template = "{{" in written or "{%" in written
         hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
@@ -114,10 +110,10 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
     """
-    is_first = ": " not in line[: complaint.at[1]]
+    _, (start, _), problem, (at, column) = complaint
     for written, row, fits in (
-        (opened, complaint.opened[0], "expected ':'" in complaint.problem),
-        (before, complaint.at[0] - 1, "mapping values are not allowed" in complaint.problem and is_first),
+        (opened, start, "expected ':'" in problem),
+        (before, at - 1, "mapping values are not allowed" in problem and ": " not in line[:column]),
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
@@ -149,23 +145,26 @@ def _in_brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Adv
                 f"Write {word}: {char}…",
                 at,
             ),
-            (is_flow, not_closed, _close(end, char, complaint), at),
+            (is_flow, not_closed, _close(end, char, start[0], at[0]), at),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
         )
     )
 
 
-def _close(end: str, char: str, complaint: ParserError) -> str:
-    """Return the hint for a bracket that is not closed. end: the one that closes it. char: the one at the error."""
+def _close(end: str, char: str, first: int, last: int) -> str:
+    """Return the hint for a bracket that opens in the line `first`, and is not closed where the error is, in `last`.
+
+    end: the one that closes it. char: the one at the error.
+    """
     if char in ("]", "}"):
         return f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
     hint = f"Close it with {end}, or put the missing comma."
-    if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
-        return f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
+    if last - first > 1:  # a quote that was left open swallowed the lines between
+        return f"Check quotes, commas and brackets from line {first + 1} on. {hint}"
     return hint
 
 
-def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
+def _glued_in_flow(rest: str, at: Place) -> Iterator[Advice]:
     """A key between brackets without a space after its colon, which YAML does not read as a key."""
     key = re.match(r"([A-Za-z_][\w-]*):(?!//)(.*)", rest[:_LONG])
     if key is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import yaml
 from msgspec import Struct, field
@@ -63,7 +63,7 @@ YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     """Return the error for a text that is not YAML."""
-    from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+    from lmsconf.manifest.syntax_hints import advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
     where = (0, 0) if at is None else (at.line, at.column)
@@ -72,7 +72,7 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
         return _too_deep(source.where(pack_mark(where[0] + 1, where[1] + 1)))
     begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
     message, hint, (line, column) = advise_on_syntax_error(
-        ParserError(error.context or "", begun, error.problem or "unreadable", where), source.text
+        (error.context or "", begun, error.problem or "unreadable", where), source.text
     )
     return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
@@ -86,12 +86,8 @@ class AliasBudget(Struct):
     left: int = EXPANDED
 
 
-class _Anchored(Struct, frozen=True):
-    """The value of an anchor, with the number of values in it and its depth."""
-
-    value: Json
-    size: int = 1
-    height: int = 0
+_Anchored: TypeAlias = "tuple[Json, int, int]"
+"""The value of an anchor, the number of values in it, and its depth."""
 
 
 def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> YamlReadResult:
@@ -196,7 +192,7 @@ class _Builder:
                 node.append(self._value(item, item_at))
         self._size += len(node.marks)
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
+            self._anchors[event.anchor] = (node, self._size - size + 1, self._height)
         self._depth -= 1
         self._height = max(height, self._height + 1)
         return node
@@ -237,7 +233,7 @@ class _Builder:
         if len(text) > LONGEST:
             raise too_long_text(self._source.where(at))
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(value)
+            self._anchors[event.anchor] = (value, 1, 0)
             if event.implicit[0]:
                 self._idle[event.anchor] = at
         return value
@@ -263,17 +259,16 @@ class _Builder:
         An alias inside the value of its own anchor is unknown, so there are no cycles.
         """
         name = cast(str, event.anchor)
-        anchored = self._anchors.get(name)
+        value, size, height = self._anchors.get(name, (f"*{name}", 1, 0))
         self._idle.pop(name, None)
-        if anchored is None:
+        if name not in self._anchors:
             self._report(
                 "yaml/unknown-alias",
                 f"*{name} is an unknown alias: no complete &{name} comes before it",
                 at,
                 self._quote_hint(at),
             )
-            anchored = _Anchored(f"*{name}")
-        self._budget.left -= anchored.size
+        self._budget.left -= size
         if self._budget.left < 0:
             raise problem_found(
                 "yaml/too-many-aliases",
@@ -281,11 +276,11 @@ class _Builder:
                 "Write the values out, or split the project.",
                 self._source.where(at),
             )
-        if self._depth + anchored.height > DEPTH:
+        if self._depth + height > DEPTH:
             raise _too_deep(self._source.where(at))
-        self._size += anchored.size - 1
-        self._height = max(self._height, anchored.height + 1)
-        return anchored.value
+        self._size += size - 1
+        self._height = max(self._height, height + 1)
+        return value
 
     def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
