@@ -49,7 +49,7 @@ from lmsconf.manifest.variables import Entry, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.support.strict_json import map_texts
 
@@ -62,12 +62,10 @@ ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
 def entry_key(section: Section, body: Json) -> EntryKey | None:
     """Return what an entry is found by; None if its declarations are compared one by one."""
     # Entries limited to some workspaces are alternatives of one name: none of them is the one to change.
-    if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
+    name = members(body).get(section.kind.name_key)
+    if not section.is_declared or section.kind.entry_items is not None or "only_in" in members(body):
         return None
-    name = body.get(section.kind.name_key)
-    return (
-        (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and "only_in" not in body else None
-    )
+    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) else None
 
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
@@ -329,7 +327,7 @@ class _Loading(Struct):
         from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
         section = entry.section
-        name = entry.body.get("name") if isinstance(entry.body, dict) else None
+        name = members(entry.body).get("name")
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None

@@ -27,7 +27,7 @@ from lmsconf.manifest.nodes import (
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.variables import Reporter, Variables
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, known_names, list_names, normalize_name, quote_name
 
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
@@ -76,7 +76,7 @@ class EntryExpander(Struct):
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
         for section, shape in self.shapes.items():
-            definitions = document.value.get(section) if isinstance(document.value, Map) else None
+            definitions = members(document.value).get(section)
             if isinstance(definitions, Map):
                 self._collect(section, shape, definitions, layer, variables)
 
