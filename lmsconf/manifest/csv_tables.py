@@ -265,8 +265,7 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
 
     above = line = 2 if sheet.first else 1
     try:
-        lines = io.StringIO(sheet.text, newline="")
-        lines.seek(sheet.first)
+        lines = io.StringIO(sheet.text[sheet.first :], newline="")
         reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)

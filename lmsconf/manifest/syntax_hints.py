@@ -92,12 +92,11 @@ def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str)
     _, (start, _), _, (at, _) = complaint
     for row, written in ((start, opened), (at - 1, before), (at, line)):
         conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written) is not None
-        template = "{{" in written or "{%" in written
         hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
         yield from _fitting(
             (
                 (conflict, "git has not merged this file: a conflict is open here", hint, (row, 0)),
-                (template, "templates are not supported", TEMPLATE_HINT, (row, 0)),
+                ("{{" in written or "{%" in written, "templates are not supported", TEMPLATE_HINT, (row, 0)),
             )
         )
         if blank := re.match(r" *([^\S \t])", written):

@@ -282,20 +282,19 @@ def _command_token(
     return Token(origin=f"the command {words}", hint=_COMMAND_HINT, read=read)
 
 
-def token_source_from(
-    source: Mapping[str, Json],
-    root: Path,
-    environ: Mapping[str, str],
-    ask: Ask | None,
-    variables: Mapping[str, str],
-    where: SourceLocation,
-) -> Token:
-    """Return the token source declared in the project file, without reading the token.
+def declared_token(
+    project: ProjectFile, workspace: str, root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> Token | None:
+    """Return the source of a workspace's token, without reading it: LMSCONF_TOKEN, else the file's, if any.
 
-    variables: name → value of `$(name)` in it. ask: the prompt for a command that is not
-    approved yet. Raises LmsconfError for a relative path in LMSCONF_TOKEN_DIRS.
+    ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
+    LMSCONF_TOKEN_DIRS.
     """
-    expanded = members(map_texts({**source}, lambda text: expand_pattern(text, variables)))
+    if environ.get("LMSCONF_TOKEN"):
+        return env_token("LMSCONF_TOKEN", environ)
+    source = members(project.mapping_at("workspaces", workspace).get("token"))
+    variables = project.pattern_values(workspace)
+    expanded = members(map_texts(source, lambda text: expand_pattern(text, variables)))
     if "env" in source:
         name = str(expanded["env"])
         return env_token(name, environ, is_allowed=env_may_hold_token(name, environ))
@@ -305,7 +304,10 @@ def token_source_from(
             if not name.startswith("/"):
                 raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
         path = root / Path(str(expanded["file"])).expanduser()
-        return _file_token(path, [Path(os.path.realpath(folder)) for folder in (root, *named)], where)
+        folders = [Path(os.path.realpath(folder)) for folder in (root, *named)]
+        return _file_token(path, folders, project.places.at("workspaces", workspace, "token"))
+    if "command" not in source:
+        return None
     words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
     return _command_token(words, pattern, root, environ, ask)
 

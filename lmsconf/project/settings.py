@@ -40,9 +40,9 @@ from lmsconf.project.credentials import (
     Ask,
     RequestDestination,
     Token,
+    declared_token,
     env_token,
     request_destination,
-    token_source_from,
 )
 from lmsconf.support.files import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
@@ -244,7 +244,6 @@ def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -
     """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
     outside, _ = path_problem(root, name) or ("", "")
     around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
-    is_twice = names.count(name) > 1
     what = "is named twice" if around is None else f"is inside {shorten(around)}"
     yield (
         VARIABLE_START in name,
@@ -253,7 +252,7 @@ def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -
     )
     yield bool(outside), outside, "Name a folder inside the project, without `..`."
     yield (
-        is_twice or around is not None,
+        names.count(name) > 1 or around is not None,
         f"{shorten(name)} {what}, so its files would be read twice",
         "Name each folder once, and none inside another.",
     )
@@ -297,17 +296,11 @@ def _from_file(
 ) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
     declared = project.mapping_at("workspaces", name)
-    url, seed, token = str(declared["url"]), declared.get("seed"), declared.get("token")
-    source: Token | None = None
-    if environ.get("LMSCONF_TOKEN"):
-        source = env_token("LMSCONF_TOKEN", environ)
-    elif isinstance(token, dict):
-        where = project.places.at("workspaces", name, "token")
-        source = token_source_from(members(token), root, environ, ask, project.pattern_values(name), where)
+    url, seed = str(declared["url"]), declared.get("seed")
     return WorkspaceConfig(
         name=name,
         url=url,
-        token=source,
+        token=declared_token(project, name, root, environ, ask),
         seed=None if seed is None else root / str(seed),
         database=_database(url, root),
     )
