@@ -27,7 +27,7 @@ CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
 
 
 TableFault: TypeAlias = "tuple[int, range, Problem]"
-"""Cells that are not what they seem, such as merged ones: their first line, their columns from 0, and the problem."""
+"""Cells that are not what they seem, such as merged ones: their first line, their columns from 0, the problem."""
 
 
 class Table(Struct, frozen=True):
@@ -143,8 +143,8 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
     names = [column_name(title) for title in table.columns]
     for number, name in enumerate(names):
         if name in known and name in names[:number]:
-            where = table.sheet.where(table.header, number)
-            raise problem_found(code, f'there are several columns "{name}"', "Give each column its own name.", where)
+            where, message = table.sheet.where(table.header, number), f'there are several columns "{name}"'
+            raise problem_found(code, message, "Give each column its own name.", where)
     for name in required:
         if name not in names:
             raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))

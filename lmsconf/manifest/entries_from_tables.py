@@ -272,7 +272,7 @@ def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: Ta
 def _read_sheet(
     items: EntryItems, keys: Sequence[str], reference: Map, places: EntrySourceMap, tables: TableFiles
 ) -> tuple[Table, dict[str, int], Sequence[TableRow]]:
-    """Return the table that `reference` names, its columns and the rows that it selects. Raises ProblemsFound."""
+    """Return the table that `reference` names, its columns and the selected rows. Raises ProblemsFound."""
     table = tables.table(reference, (), places)
     where = cast("Mapping[str, Json]", reference.get("where", {}))
     columns = _columns(table, (items.subject, items.noun), keys, where, tables.problems)

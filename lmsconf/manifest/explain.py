@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.file_set import PROJECT_FILE
+from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.manifest.schema_check import (
     ABSENT,
     TYPE_NAMES,
@@ -29,7 +29,6 @@ from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 
-_PROJECT_SCHEMA: Final = "project.schema.json"
 _OF_PROJECT: Final = f"key of {PROJECT_FILE}: "
 
 
@@ -83,7 +82,7 @@ def explain(key_path: str) -> KeyExplanation:
             path="project",
             type="the project file lmsconf.yaml",
             meaning="",
-            keys=_rows(written_out_schema(_PROJECT_SCHEMA)),
+            keys=_rows(written_out_schema(PROJECT_SCHEMA)),
         )
     return _explain_key(key_path)
 
@@ -132,7 +131,7 @@ def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
 def _find(key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
-    manifest, project = manifest_schema(), written_out_schema(_PROJECT_SCHEMA)
+    manifest, project = manifest_schema(), written_out_schema(PROJECT_SCHEMA)
     sections = {kind.name: kind.section for kind in KINDS.values()}
     of_project = words[0] == "project" or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
@@ -157,7 +156,7 @@ def _find(key_path: str) -> Position:
 @cache
 def _positions() -> list[Position]:
     """Return every position in a manifest, and in the project file."""
-    return [*_below(manifest_schema(), (), False), *_below(written_out_schema(_PROJECT_SCHEMA), (), True)]
+    return [*_below(manifest_schema(), (), False), *_below(written_out_schema(PROJECT_SCHEMA), (), True)]
 
 
 def _key_names() -> list[str]:

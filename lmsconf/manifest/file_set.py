@@ -21,6 +21,8 @@ TABLES_LIMIT: Final = 24 * 1024 * 1024
 """Size limit of all CSV files and workbooks together, in bytes: enough for a line for each of 200,000 people."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
+MANIFEST_SCHEMA: Final = "manifest.schema.json"
+PROJECT_SCHEMA: Final = "project.schema.json"
 MANIFESTS: Final = "manifests"
 """The folder of manifests, unless the project file names others."""
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")

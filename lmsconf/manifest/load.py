@@ -120,8 +120,10 @@ def load_folder(
     on disk.
     """
     reader = ManifestFileReader(root, unsaved_contents)
-    loading = _Loading(reader, timezone, variables or {}, workspaces, expanded)
+    loading = _Loading(reader, timezone, variables or {}, workspaces)
     loading.run((folder, *overlays))
+    if expanded is not None:
+        expanded += [(entry.section.path, entry.body) for entry, _ in loading.parsed]
     return Manifests(
         declared=tuple(loading.declared()),
         absent=tuple(loading.absent),
@@ -139,13 +141,12 @@ class _Loading(Struct):
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
-    expanded: ExpandedEntries | None
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
     _sound: dict[EntryKey | int, Entry] = field(default_factory=dict)
-    _parsed: list[ParsedEntry] = field(default_factory=list)
+    parsed: list[ParsedEntry] = field(default_factory=list)
     _people: PeopleNames = field(default_factory=PeopleNames)
     _errors: int = 0
     _counted: int = 0
@@ -167,9 +168,7 @@ class _Loading(Struct):
         except ProblemsFound as exhausted:
             self.problems += exhausted.problems
         if len(folders) > 1:
-            self._parsed = [*without_replaced(self._parsed)]
-        if self.expanded is not None:
-            self.expanded += [(entry.section.path, entry.body) for entry, _ in self._parsed]
+            self.parsed = [*without_replaced(self.parsed)]
         if not self._is_enough():
             self.problems += islice(
                 find_conflicts(self.declared(), self.absent, self.declared(is_part=True)), ENOUGH + 1
@@ -177,7 +176,7 @@ class _Loading(Struct):
 
     def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
         """Return what whole entries declare, or what entries do whose other keys have errors."""
-        return [resource for entry, declared in self._parsed if entry.is_part is is_part for resource in declared]
+        return [resource for entry, declared in self.parsed if entry.is_part is is_part for resource in declared]
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -321,7 +320,7 @@ class _Loading(Struct):
             self.absent.extend(parse_absent(section.kind.name, parsed))
         else:
             resources += parse(section.kind.name, parsed)
-        self._parsed.append((entry, resources))
+        self.parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.schema_messages import problems_of  # only for a problem

@@ -240,7 +240,7 @@ class EntryExpander(Struct):
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
                 more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [(condition, where) for condition, where in more if _sense(condition) not in known]
+                expanded += [(condition, at) for condition, at in more if _sense(condition) not in known]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain

@@ -225,7 +225,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         return word[1] if word else ""
 
     def variable(self, *path: str | int) -> Json:
-        """Return the value at `path` in the form of variables: a number becomes text, as the file spells it."""
+        """Return the value at `path` as variables have it: a number becomes text, as the file spells it."""
         node = self._walk(path)[0]
         if isinstance(node, Seq):
             return [self.variable(*path, number) for number in range(len(node))]

@@ -105,7 +105,7 @@ def shape_problems(
 
 _AN_EMAIL: Final = "Write the person's e-mail."
 _MOST_HINTS: Final = 20
-"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
+"""The texts that get a hint of their own: looking for what each of thousands means would take minutes."""
 
 
 class PeopleNames(Struct, dict=True):
@@ -115,7 +115,7 @@ class PeopleNames(Struct, dict=True):
     _hints: dict[str, str] = field(default_factory=dict)
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
-        """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
+        """Return the problem of a text that is no e-mail with the set or the e-mail that it probably means."""
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest import schema_code
+from lmsconf.manifest.file_set import MANIFEST_SCHEMA
 from lmsconf.manifest.nodes import (
     FOR_EACH,
     SET_SECTIONS,
@@ -255,12 +256,11 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 
 ABSENT: Final = "absent"
-_FILE: Final = "manifest.schema.json"
 
 
 def manifest_schema() -> Schema:
     """Return the complete schema of one manifest document."""
-    return written_out_schema(_FILE)
+    return written_out_schema(MANIFEST_SCHEMA)
 
 
 @cache
@@ -299,7 +299,7 @@ def _written_out(part: Json, file: str) -> Json:
 def for_each_validator() -> SchemaValidator:
     """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
     return SchemaValidator(
-        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}}, FOR_EACH
+        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(MANIFEST_SCHEMA, "for_each"))}}, FOR_EACH
     )
 
 

@@ -43,7 +43,8 @@ def path_label(path: KeyPath) -> str:
 
 def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
     """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
-    return (code, f"{path_label(finding.path)} {rest}", None if hint is None else str(hint), places.at(*finding.path))
+    message = f"{path_label(finding.path)} {rest}"
+    return (code, message, None if hint is None else str(hint), places.at(*finding.path))
 
 
 def _shown(value: Json) -> str:

@@ -55,30 +55,23 @@ ENV_WORKSPACE: Final = "env"
 DEFAULT_KEPT_RUNS: Final = 50
 
 
-class PlainSettings(Struct, frozen=True, kw_only=True):
-    """Settings of the whole project as the file has them.
+class ProjectFile(Struct, frozen=True, kw_only=True):
+    """A valid project file: all its workspaces were validated, not only the chosen one.
 
+    notes         filled with one note for each expired consent that `consents` meets
     leave_alone   patterns of the addresses that are ignored
     waves         selectors of the waves in which a fleet is applied
     max_failures  how many failures a wave may have before the next one
     fleet_guards  guard → limit of its total over all workspaces of a fleet
     """
 
+    body: Map
+    places: EntrySourceMap
+    notes: list[Problem] = field(default_factory=list)
     leave_alone: tuple[str, ...] = ()
     waves: tuple[str, ...] = ()
     max_failures: int = 0
     fleet_guards: Mapping[str, int] = {}
-
-
-class ProjectFile(PlainSettings, frozen=True, kw_only=True):
-    """A valid project file: all its workspaces were validated, not only the chosen one.
-
-    notes: filled with one note for each expired consent that `consents` meets.
-    """
-
-    body: Map
-    places: EntrySourceMap
-    notes: list[Problem] = field(default_factory=list)
 
     def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final, cast
 
 from msgspec import convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader
+from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA, ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
@@ -30,7 +30,6 @@ from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.time_formats import NO_ZONES, is_zone
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
-    PlainSettings,
     ProjectFile,
     kind_names_by_section,
     suggest_address_pattern,
@@ -70,7 +69,7 @@ def read_project_file(root: Path) -> ProjectFile:
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
-        project = ProjectFile(**asdict(convert(body, PlainSettings)), body=body, places=places)
+        project = convert({**body, "body": body, "places": places}, ProjectFile)
         problems += _meaning(project, root)
     if shape or problems:
         raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))
@@ -81,7 +80,7 @@ def read_project_file(root: Path) -> ProjectFile:
 def project_validator() -> SchemaValidator:
     """Return the schema of a project file."""
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(written_out_schema("project.schema.json"), "project", names=None)
+    return SchemaValidator(written_out_schema(PROJECT_SCHEMA), "project", names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:

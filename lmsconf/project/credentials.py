@@ -175,7 +175,7 @@ class Secret:
 class Token(Struct, frozen=True, kw_only=True):
     """A source of the token.
 
-    origin, hint: what messages call it, and how to give it a token. read: returns its text, only when it is needed.
+    origin, hint: what messages call it, and how to give it a token. read: returns its text, when it is needed.
     warning: that others can read it.
     """
 
@@ -212,7 +212,7 @@ def env_token(name: str, environ: Mapping[str, str], *, is_allowed: bool = True)
 
 
 def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> Token:
-    """Return the token source of a file, whose whole content is the token. folders: where token files are allowed."""
+    """Return the token source of a file that is the token. folders: where token files are allowed."""
 
     def read() -> str:
         real = Path(os.path.realpath(path))
@@ -253,8 +253,8 @@ def _command_token(
 ) -> Token:
     """Return the token source of a command, which prints it to stdout; its stderr is passed through.
 
-    It runs without a shell, only when the token is needed. pattern: its words as the project file has them, before
-    variables are expanded. They are what is approved.
+    It runs without a shell, only when the token is needed. pattern: its words as the project file has them,
+    before variables are expanded. They are what is approved.
     """
     words = shlex.join(command)
 

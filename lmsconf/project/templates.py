@@ -20,12 +20,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
+from lmsconf.manifest.file_set import MANIFEST_SCHEMA, MANIFESTS, PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.support.files import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
-MANIFEST_SCHEMA: Final = "manifest.schema.json"
-PROJECT_SCHEMA: Final = "project.schema.json"
 
 
 def schema_texts() -> dict[str, str]:
