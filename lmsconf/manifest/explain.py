@@ -92,8 +92,8 @@ def explainable(begun: str) -> Iterator[str]:
     before, dot, _ = begun.rpartition(".")
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
-        return
-    yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
+    else:
+        yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
 
 
 def _explain_key(key_path: str) -> KeyExplanation:

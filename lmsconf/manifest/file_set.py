@@ -197,10 +197,10 @@ def _below(top: Path) -> Iterator[Path]:
                 entries = [entry for entry in listing if not entry.name.startswith((".", "_"))]
         except OSError:
             yield folder
-            continue
-        for entry in entries:
-            path = folder / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(path)
-            elif path.suffix in MANIFEST_ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
-                yield path
+        else:
+            for entry in entries:
+                path = folder / entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif path.suffix in MANIFEST_ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
+                    yield path

@@ -237,11 +237,11 @@ def _findings(error: ValidationError) -> Iterator[SchemaFinding]:
             value=cast(Json, error.instance),
             schema=cast(Schema, error.schema),
         )
-        return
-    inner = (one for one in error.context or () if one.relative_schema_path[0] == meant)
-    for finding in chain.from_iterable(map(_findings, inner)):
-        is_whole = finding.path == tuple(error.absolute_path) and not finding.union_branches
-        yield replace(finding, union_branches=tuple(branches)) if is_whole else finding
+    else:
+        inner = (one for one in error.context or () if one.relative_schema_path[0] == meant)
+        for finding in chain.from_iterable(map(_findings, inner)):
+            is_whole = finding.path == tuple(error.absolute_path) and not finding.union_branches
+            yield replace(finding, union_branches=tuple(branches)) if is_whole else finding
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:

@@ -166,11 +166,9 @@ def _close(end: str, char: str, first: int, last: int) -> str:
 def _glued_in_flow(rest: str, at: Place) -> Iterator[Advice]:
     """A key between brackets without a space after its colon, which YAML does not read as a key."""
     key = re.match(r"([A-Za-z_][\w-]*):(?!//)(.*)", rest[:_LONG])
-    if key is None:
-        return
-    if key[2][:1] in ("", ",", "}", "]"):
+    if key is not None and key[2][:1] in ("", ",", "}", "]"):
         yield (f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
-    else:
+    elif key is not None:
         yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
 
 

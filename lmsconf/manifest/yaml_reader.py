@@ -129,11 +129,11 @@ class _Builder:
         # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
         if FORBIDDEN.search(self._source.text):
             self._report_forbidden_characters()
-            return
-        self._next = YamlParser(self._source.text).get_event
-        for event in iter(self._next, None):
-            if event.__class__ is yaml.DocumentStartEvent:
-                self._document(self._next())
+        else:
+            self._next = YamlParser(self._source.text).get_event
+            for event in iter(self._next, None):
+                if event.__class__ is yaml.DocumentStartEvent:
+                    self._document(self._next())
 
     def _report_forbidden_characters(self) -> None:
         """Report the first forbidden character of each line."""
