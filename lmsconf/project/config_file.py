@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, tzinfo
 from functools import reduce
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
@@ -191,9 +192,7 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
 
 def expand_pattern(text: str, values: Mapping[str, str]) -> str:
     """Return a text with each `$(name)` replaced by its value; an unknown name stays as it is."""
-    for name, value in values.items():
-        text = text.replace(f"{VARIABLE_START}{name})", value)
-    return text
+    return re.sub(r"\$\(([^()]*)\)", lambda variable: values.get(variable[1], variable[0]), text)
 
 
 def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
