@@ -228,7 +228,8 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         """Return the value at `path` as variables have it: a number becomes text, as the file spells it."""
         node = self._walk(path)[0]
         if isinstance(node, Seq):
-            return [self.variable(*path, number) for number in range(len(node))]
+            items = enumerate(node)
+            return [item if isinstance(item, str | bool) else self.variable(*path, number) for number, item in items]
         if isinstance(node, str | bool):
             return node
         spelt = self.written(*path)
