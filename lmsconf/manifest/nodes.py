@@ -224,17 +224,15 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         word = _WORD.match(self.rest(*path))
         return word[1] if word else ""
 
-    def variable(self, *path: str | int) -> Json:
-        """Return the value at `path` as variables have it: a number becomes text, as the file spells it."""
-        node = self._walk(path)[0]
-        if isinstance(node, Seq):
-            items = enumerate(node)
-            return [item if isinstance(item, str | bool) else self.variable(*path, number) for number, item in items]
-        if isinstance(node, str | bool):
-            return node
+    def variable(self, value: Json, *path: str | int) -> Json:
+        """Return the value, which is that at `path`, as variables have it: a number is text, as the file spells it."""
+        if isinstance(value, list):
+            return [self.variable(item, *path, number) for number, item in enumerate(value)]
+        if isinstance(value, str | bool):
+            return value
         spelt = self.written(*path)
         # For an alias, the file spells only the alias's name.
-        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(node)
+        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""

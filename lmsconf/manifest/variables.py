@@ -220,7 +220,7 @@ class Variables(Struct):
         if places is None:
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
-        wanted = {name: cast("list[Json]", places.variable(FOR_EACH, name)) for name in lists}
+        wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
         found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
         used = {name.strip() for escaped, name, _ in found if not escaped}
         for name, values in wanted.items():

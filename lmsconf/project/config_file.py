@@ -116,7 +116,7 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         declared = {
-            name: value if isinstance(value, str) else self.places.variable(*path, "vars", name)
+            name: self.places.variable(value, *path, "vars", name)
             for path in _layer_paths(workspace)
             for name, value in self.mapping_at(*path, "vars").items()
         }
