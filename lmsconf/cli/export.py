@@ -152,7 +152,8 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
-    from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
+    from lmsconf.manifest.file_set import MANIFEST_SCHEMA
+    from lmsconf.project.templates import schema_comment, write_schemas
     from lmsconf.support.files import os_errors_as, write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
-from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
+from lmsconf.manifest.nodes import Map, Mark, Source, pack_mark, unpack_mark
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
@@ -26,12 +26,8 @@ CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
 """Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
 
 
-class TableFault(Struct, frozen=True):
-    """Merged cells, which but the first are read as empty. Lines from 1, columns from 0, both ends included."""
-
-    lines: tuple[int, int]
-    columns: tuple[int, int]
-    problem: Problem
+TableFault: TypeAlias = "tuple[int, range, Problem]"
+"""Cells that are not what they seem, such as merged ones: their first line, their columns from 0, the problem."""
 
 
 class Table(Struct, frozen=True):
@@ -46,20 +42,12 @@ class Table(Struct, frozen=True):
     rows: tuple[TableRow, ...]
     faults: tuple[TableFault, ...] = ()
 
-    def column_faults(self, columns: Iterable[int]) -> Iterator[Problem]:
-        """Yield the problems of merged cells in these columns, and in the header."""
-        for fault in self.faults:
-            first, last = fault.columns
-            if fault.lines[0] <= self.header or any(first <= column <= last for column in columns):
-                yield fault.problem
-
 
 class TableSource(Source):
     """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
 
     def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
         super().__init__(sheet.path)
-        self.escapes = True  # not in cells, which are texts as they stand, but in what is beside them
         self._sheet = sheet
         self._others = others
 
@@ -94,6 +82,13 @@ def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
 def _named(header: tuple[str, ...]) -> tuple[str, ...]:
     """Drop trailing columns without a name."""
     return header[: max(number for number, name in enumerate(header, start=1) if name)]
+
+
+def named_cells(row: TableRow, columns: Mapping[str, int]) -> tuple[dict[str, str], dict[str, Mark]]:
+    """Return the cells of a row by the names of their columns, and their marks."""
+    line, cells = row
+    marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
+    return {name: cells[number] for name, number in columns.items()}, marks
 
 
 def shifted_row_problems(table: Table) -> Iterator[Problem]:
@@ -145,21 +140,15 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
 
     hint: what to do about a missing one.
     """
-    columns: dict[str, int] = {}
-    for number, title in enumerate(table.columns):
-        if (name := column_name(title)) in columns:
-            raise problem_found(
-                code,
-                f'there are several columns "{name}"',
-                "Give each column its own name.",
-                table.sheet.where(table.header, number),
-            )
-        if name in known:
-            columns[name] = number
+    names = [column_name(title) for title in table.columns]
+    for number, name in enumerate(names):
+        if name in known and name in names[:number]:
+            where, message = table.sheet.where(table.header, number), f'there are several columns "{name}"'
+            raise problem_found(code, message, "Give each column its own name.", where)
     for name in required:
-        if name not in columns:
+        if name not in names:
             raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))
-    return columns
+    return {name: names.index(name) for name in known if name in names}
 
 
 SEPARATORS: Final = (",", ";", "\t")
@@ -186,12 +175,14 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
         A missing cell is located at the end of its row.
         """
+        # A quote that is not closed goes on to the end of the text.
+        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+')
         at = self._starts[line - 1]
         for _ in range(column):
-            end = self._end(at)
-            if self.text[end : end + 1] != self.separator:
-                return self.offset_location(end)
-            at = end + 1
+            at = cast("re.Match[str]", cell.match(self.text, at)).end()
+            if self.text[at : at + 1] != self.separator:
+                return self.offset_location(at)
+            at += 1
         while self.text.startswith(" ", at):
             at += 1
         return self.offset_location(at)
@@ -204,12 +195,6 @@ class CsvPositions(Struct, frozen=True, dict=True):
     @cached_property
     def _starts(self) -> list[int]:
         return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.text))]
-
-    def _end(self, at: int) -> int:
-        """Return the offset at which the cell that begins at `at` ends."""
-        # A quote that is not closed goes on to the end of the text.
-        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+').match(self.text, at)
-        return cell.end() if cell else at
 
 
 class WorkbookPositions(Struct, frozen=True):
@@ -270,7 +255,7 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
                     hint="Export the values of the cells, not their formulas.",
                     source=sheet.where(line, column),
                 )
-                yield TableFault((line, line), (column, column), problem)
+                yield line, range(column, column + 1), problem
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
@@ -280,8 +265,7 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
 
     above = line = 2 if sheet.first else 1
     try:
-        lines = io.StringIO(sheet.text, newline="")
-        lines.seek(sheet.first)
+        lines = io.StringIO(sheet.text[sheet.first :], newline="")
         reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)

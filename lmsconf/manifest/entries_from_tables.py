@@ -7,9 +7,8 @@ for each row of the file.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -29,14 +28,15 @@ from lmsconf.manifest.csv_tables import (
     column_index,
     column_name,
     known_columns,
+    named_cells,
     parse_csv_table,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
+    EMAIL,
     EntrySourceMap,
     KeyPath,
     Map,
-    Mark,
     Seq,
     pack_mark,
 )
@@ -45,7 +45,6 @@ from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
 
-_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 MOST_PEOPLE: Final = 2_000_000
 """Maximum number of rows that all lists may take together."""
 
@@ -89,8 +88,9 @@ class TableFiles(Struct):
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
-        faults = list(islice(table.column_faults({*columns, *(number for number, _ in filters)}), ENOUGH))
-        self.problems += faults
+        read = {*columns, *(number for number, _ in filters)}
+        faults = [fault for line, span, fault in table.faults if line <= table.header or not read.isdisjoint(span)]
+        self.problems += faults[:ENOUGH]
         if faults:
             raise ProblemsFound([])
         if not filters:
@@ -131,13 +131,18 @@ class TableFiles(Struct):
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
-        if len(address) <= 320 and _ADDRESS.fullmatch(address):
+        if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
         if address:
-            message = f'"{shorten(address)}" is not an e-mail address'
-            hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-            self.problems.append(Problem(code="people/address", message=message, hint=hint, source=where))
+            self.problems.append(
+                Problem(
+                    code="people/address",
+                    message=f'"{shorten(address)}" is not an e-mail address',
+                    hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
+                    source=where,
+                )
+            )
         else:
             self.problems.append(
                 Problem(
@@ -232,143 +237,108 @@ MOST_ROWS: Final = 50_000
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-class SheetEntries:
-    """Write out one entry for each row of a table, for a kind whose entries have items."""
-
-    def __init__(self, kind: Kind, tables: TableFiles) -> None:
-        self._items = cast(EntryItems, kind.entry_items)
-        self._keys = item_keys(kind)
-        self._tables = tables
-
-    def expand(self, reference: Json, places: EntrySourceMap) -> Iterator[Map]:
-        """Yield the entry of each row of the file that `reference` names; report what is wrong with it."""
-        reference = cast(Map, reference)
-        try:
-            table = self._tables.table(reference, (), places)
-            columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
-            rows = self._tables.rows(table, reference, (), places, columns.values())
-            if not rows and reference.get("allow_empty") is not True:
-                selected = selection_text(reference) or " below the header"
-                raise problem_found(
-                    "sheet/nothing",
-                    f"there is no row{selected}, so {places.at('file')} would declare nothing",
-                    "Set `allow_empty: true` to allow this.",
-                    table.sheet.where(table.header, 0),
-                )
-            if len(rows) > MOST_ROWS:
-                raise problem_found(
-                    "sheet/too-many",
-                    f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
-                    "Assign to groups instead of to single people, or split the project into several.",
-                    places.at("file"),
-                )
-        except ProblemsFound as wrong:
-            for problem in wrong.problems:
-                self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
-            return
-        # These keys choose rows; each other one applies to all rows.
-        defaults = reference.without("file", "sheet", "where", "allow_empty")
-        source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
-        for line, cells in rows:
-            entry = self._entry(table, columns, (line, cells), source, defaults)
-            if entry is not None:
-                yield entry
-
-    def _columns(self, table: Table, where_names: Iterable[str]) -> dict[str, int]:
-        """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
-        required = (self._items.subject, self._items.noun)
-        known = (*required, *self._keys)
-        missing = [one for one in known if one not in map(column_name, table.columns)]
-        read = {*known, *map(column_name, where_names)}
-        ignored = [
-            (number, title) for number, title in enumerate(table.columns) if title and column_name(title) not in read
+def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: TableFiles) -> Iterator[Map]:
+    """Yield an entry for each row of the file that `reference` names; report what is wrong with it."""
+    items, keys = cast(EntryItems, kind.entry_items), item_keys(kind)
+    try:
+        table, columns, rows = _read_sheet(items, [*keys], reference, places, tables)
+    except ProblemsFound as wrong:
+        tables.problems += [replace(one, code=one.code.replace("people/", "sheet/")) for one in wrong.problems]
+        return
+    # These keys choose rows; each other one applies to all rows.
+    defaults = reference.without("file", "sheet", "where", "allow_empty")
+    source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
+    for row in rows:
+        values, marks = named_cells(row, columns)
+        item = audience_from_text(values[items.noun]) if values[items.noun] else None
+        own: dict[str, Json] = {
+            name: _BOOLEANS.get(values[name].casefold()) if schema.get("type") == "boolean" else values[name]
+            for name, schema in keys.items()
+            if values.get(name)
+        }
+        problems = [
+            Problem(code=f"sheet/{code}", message=message, hint=hint, source=source.where(marks[name]))
+            for name, code, message, hint in _cell_faults(items, values, item, own)
         ]
-        for number, title in ignored:
-            if near := did_you_mean(column_name(title), missing):
-                raise problem_found(
-                    "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
-                )
-        columns = known_columns(
-            table,
-            known,
-            required,
-            "sheet/column",
-            f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}.",
+        tables.problems += problems
+        if item is not None and not problems:
+            at, end = marks[items.subject], marks[items.noun]
+            part = source.mapping({**item, **own}, {**dict.fromkeys(item, end), **marks})
+            body = {items.subject: values[items.subject], **defaults, items.key: Seq(source, [part], [end])}
+            # The keys and values of the defaults are the other locations of the source, one after the other.
+            yield Map(source, body, (at, at, *range(2 * len(defaults)), end, end))
+
+
+def _read_sheet(
+    items: EntryItems, keys: Sequence[str], reference: Map, places: EntrySourceMap, tables: TableFiles
+) -> tuple[Table, dict[str, int], Sequence[TableRow]]:
+    """Return the table that `reference` names, its columns and the selected rows. Raises ProblemsFound."""
+    table = tables.table(reference, (), places)
+    where = cast("Mapping[str, Json]", reference.get("where", {}))
+    columns = _columns(table, (items.subject, items.noun), keys, where, tables.problems)
+    rows = tables.rows(table, reference, (), places, columns.values())
+    if not rows and reference.get("allow_empty") is not True:
+        selected = selection_text(reference) or " below the header"
+        raise problem_found(
+            "sheet/nothing",
+            f"there is no row{selected}, so {places.at('file')} would declare nothing",
+            "Set `allow_empty: true` to allow this.",
+            table.sheet.where(table.header, 0),
         )
-        if ignored:
-            self._tables.problems.append(
-                _problem(
-                    "ignored-column",
-                    f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
-                    f"These are read: {', '.join(known)}.",
-                    table.sheet.where(table.header, 0),
-                    Severity.NOTE,
-                )
+    if len(rows) > MOST_ROWS:
+        raise problem_found(
+            "sheet/too-many",
+            f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
+            "Assign to groups instead of to single people, or split the project into several.",
+            places.at("file"),
+        )
+    return table, columns, rows
+
+
+def _columns(
+    table: Table, required: Sequence[str], keys: Sequence[str], where_names: Iterable[str], problems: list[Problem]
+) -> dict[str, int]:
+    """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
+    known = (*required, *keys)
+    missing = [one for one in known if one not in map(column_name, table.columns)]
+    read = {*known, *map(column_name, where_names)}
+    ignored = [
+        (number, title) for number, title in enumerate(table.columns) if title and column_name(title) not in read
+    ]
+    for number, title in ignored:
+        if near := did_you_mean(column_name(title), missing):
+            raise problem_found(
+                "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
             )
-        return columns
-
-    def _entry(
-        self,
-        table: Table,
-        columns: Mapping[str, int],
-        row: tuple[int, tuple[str, ...]],
-        source: TableSource,
-        defaults: Mapping[str, Json],
-    ) -> Map | None:
-        """Return the entry of a row; None after reporting a problem."""
-        line, cells = row
-        marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        values = {name: cells[number] for name, number in columns.items()}
-        subject, noun = self._items.subject, self._items.noun
-        item = audience_from_text(values[noun]) if values[noun] else None
-        own: dict[str, Json] = {}
-        for name, schema in self._keys.items():
-            if text := values.get(name):
-                own[name] = _BOOLEANS.get(text.casefold()) if schema.get("type") == "boolean" else text
-        problems = [*self._cell_problems(values, marks, source, item, own)]
-        self._tables.problems += problems
-        if problems or item is None:
-            return None
-        part = source.mapping({**item, **own}, {**dict.fromkeys(item, marks[noun]), **marks})
-        body = {subject: values[subject], **defaults, self._items.key: Seq(source, [part], [marks[noun]])}
-        # The keys and values of the defaults are the other locations of the source, one after the other.
-        places = (marks[subject], marks[subject], *range(2 * len(defaults)), marks[noun], marks[noun])
-        return Map(source, body, places)
-
-    def _cell_problems(
-        self,
-        values: Mapping[str, str],
-        marks: Mapping[str, Mark],
-        source: TableSource,
-        item: Json,
-        own: Mapping[str, Json],
-    ) -> Iterator[Problem]:
-        """Yield what is wrong with the cells of a row. item and own: what they mean; None for what means nothing."""
-        noun = self._items.noun
-        for name in (self._items.subject, noun):
-            if not values[name]:
-                yield _problem(
-                    "empty-cell",
-                    f"this row has no {name}",
-                    f"Write the {name}, or delete the row.",
-                    source.where(marks[name]),
-                )
-        if values[noun] and item is None:
-            named = shorten(values[noun])
-            yield _problem(
-                noun,
-                f'"{named}" names no {noun}',
-                f"Write {join_words(audience_forms(named))}.",
-                source.where(marks[noun]),
+    hint = f"The first row names {' and '.join(required)}; optional are {', '.join(keys)}."
+    columns = known_columns(table, known, required, "sheet/column", hint)
+    if ignored:
+        problems.append(
+            Problem(
+                code="sheet/ignored-column",
+                severity=Severity.NOTE,
+                message=f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
+                hint=f"These are read: {', '.join(known)}.",
+                source=table.sheet.where(table.header, 0),
             )
-        for name in (name for name, value in own.items() if value is None):
-            yield _problem(
-                "boolean",
-                f'{name} must be true or false, and is "{shorten(values[name])}"',
-                "Write true or false, or leave the cell empty.",
-                source.where(marks[name]),
-            )
+        )
+    return columns
 
 
-def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:
-    return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
+def _cell_faults(
+    items: EntryItems, values: Mapping[str, str], item: Json, own: Mapping[str, Json]
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what is wrong with the cells of a row: the column, the end of the code, the message and the hint.
+
+    item and own: what the cells mean; None for what means nothing.
+    """
+    for name in (items.subject, items.noun):
+        if not values[name]:
+            yield name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row."
+    if values[items.noun] and item is None:
+        named = shorten(values[items.noun])
+        hint = f"Write {join_words(audience_forms(named))}."
+        yield items.noun, items.noun, f'"{named}" names no {items.noun}', hint
+    for name in (name for name, value in own.items() if value is None):
+        message = f'{name} must be true or false, and is "{shorten(values[name])}"'
+        yield name, "boolean", message, "Write true or false, or leave the cell empty."

@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.file_set import PROJECT_FILE
+from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.manifest.schema_check import (
     ABSENT,
+    TYPE_NAMES,
     Schema,
     branches_of,
     manifest_schema,
@@ -28,16 +29,7 @@ from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 
-_PROJECT_SCHEMA: Final = "project.schema.json"
 _OF_PROJECT: Final = f"key of {PROJECT_FILE}: "
-_WORDS: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "whole number",
-    "number": "number",
-    "object": "mapping",
-    "null": "null",
-}
 
 
 def _key(name: str, type: str, meaning: str, needed: bool = False) -> ExplainedKey:
@@ -79,16 +71,19 @@ def explain(key_path: str) -> KeyExplanation:
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
     if key_path in ("", "manifest"):
-        keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
         return KeyExplanation(
             path="",
             type="a manifest: any of these sections, each a list, in any number of files",
             meaning="",
-            keys=keys,
+            keys=(*_rows(manifest_schema()), *(() if key_path else _MORE)),
         )
     if key_path in ("project", PROJECT_FILE):
-        keys = _rows(written_out_schema(_PROJECT_SCHEMA))
-        return KeyExplanation(path="project", type="the project file lmsconf.yaml", meaning="", keys=keys)
+        return KeyExplanation(
+            path="project",
+            type="the project file lmsconf.yaml",
+            meaning="",
+            keys=_rows(written_out_schema(PROJECT_SCHEMA)),
+        )
     return _explain_key(key_path)
 
 
@@ -97,8 +92,8 @@ def explainable(begun: str) -> Iterator[str]:
     before, dot, _ = begun.rpartition(".")
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
-        return
-    yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
+    else:
+        yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
 
 
 def _explain_key(key_path: str) -> KeyExplanation:
@@ -129,27 +124,28 @@ def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
 
 
 def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
-    meanings = (str(one["description"]) for one in _alternatives(schema) if "description" in one)
-    return _key(name, _type_in_words(schema), next(meanings, ""), needed)
+    meaning = next((str(one["description"]) for one in _alternatives(schema) if "description" in one), "")
+    return _key(name, _type_in_words(schema), meaning, needed)
 
 
 def _find(key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
-    manifest, project = manifest_schema(), written_out_schema(_PROJECT_SCHEMA)
+    manifest, project = manifest_schema(), written_out_schema(PROJECT_SCHEMA)
     sections = {kind.name: kind.section for kind in KINDS.values()}
     of_project = words[0] == "project" or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
     path: tuple[str, ...] = ()
-    below = "additionalProperties"
     for word in words[words[0] == "project" :]:
         known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
         if name in known:
             schema, path = known[name], (*path, name)
-        elif path and (named := [one for one in _alternatives(schema) if isinstance(one.get(below), dict)]):
+        elif path and (
+            named := [one for one in _alternatives(schema) if isinstance(one.get("additionalProperties"), dict)]
+        ):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
-            schema = cast(Schema, named[0][below])
+            schema = cast(Schema, named[0]["additionalProperties"])
             if not _keys_of(schema):
                 path = (*path, name)
         else:
@@ -160,8 +156,7 @@ def _find(key_path: str) -> Position:
 @cache
 def _positions() -> list[Position]:
     """Return every position in a manifest, and in the project file."""
-    roots = ((manifest_schema(), False), (written_out_schema(_PROJECT_SCHEMA), True))
-    return [one for schema, of_project in roots for one in _below(schema, (), of_project)]
+    return [*_below(manifest_schema(), (), False), *_below(written_out_schema(PROJECT_SCHEMA), (), True)]
 
 
 def _key_names() -> list[str]:
@@ -178,20 +173,21 @@ def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[
 
 def _explain_lint(code: str) -> KeyExplanation:
     if code == "lint":
-        listed = tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values())
-        meaning = (
-            "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and "
-            "probably not what was meant. It sends no request, and says nothing about what the command does not know."
+        return KeyExplanation(
+            path="lint",
+            type=f"{_OF_PROJECT}mapping",
+            meaning="Levels of lints that differ from the default, by code. A lint reports manifests that are valid "
+            "and probably not what was meant. It sends no request, and says nothing about what the command does not "
+            "know.",
+            keys=tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values()),
         )
-        return KeyExplanation(path="lint", type=f"{_OF_PROJECT}mapping", meaning=meaning, keys=listed)
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
-    where = "validate and plan" if rule.in_validate else "plan"
     effect = "error: `validate` exits 1, and `apply` stops with exit 4."
     return KeyExplanation(
         path=code,
-        type=f"lint, {rule.level} by default, in {where}",
+        type=f"lint, {rule.level} by default, in {'validate and plan' if rule.in_validate else 'plan'}",
         meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
         keys=(
             _key("level", "one of " + ", ".join(LintLevel), effect, True),
@@ -249,5 +245,5 @@ def _type_in_words(schema: Schema) -> str:
     if types == "array":
         items = schema.get("items")
         return f"list of {_type_in_words(cast(Schema, items))}" if isinstance(items, dict) and items else "list"
-    words = types if isinstance(types, list) else [types]
-    return " or ".join(_WORDS.get(str(one), "anything") for one in words)
+    words = (TYPE_NAMES.get(str(one), "anything") for one in (types if isinstance(types, list) else [types]))
+    return " or ".join(word.removeprefix("a ") for word in words)

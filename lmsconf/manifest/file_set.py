@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.support.files import open_nonblocking
@@ -21,6 +21,8 @@ TABLES_LIMIT: Final = 24 * 1024 * 1024
 """Size limit of all CSV files and workbooks together, in bytes: enough for a line for each of 200,000 people."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
+MANIFEST_SCHEMA: Final = "manifest.schema.json"
+PROJECT_SCHEMA: Final = "project.schema.json"
 MANIFESTS: Final = "manifests"
 """The folder of manifests, unless the project file names others."""
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")
@@ -55,10 +57,9 @@ class ManifestFileReader:
             with suppress(OSError):  # reading will report it
                 total += path.stat().st_size
         if total > TOTAL_LIMIT:
-            size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             raise problem_found(
                 "manifest/too-large",
-                f"{size}, and at most {_mib(TOTAL_LIMIT)} are read",
+                f"the manifests are {_mib(total)} in {len(paths):,} files, and at most {_mib(TOTAL_LIMIT)} are read",
                 hint=_SPLIT,
                 source=SourceLocation(self.relative_path(paths[0])),
             )
@@ -111,9 +112,9 @@ class ManifestFileReader:
 
 def files_digest(digests: Mapping[str, str]) -> str:
     """Return the sha256 over the paths of files and the sha256 of each."""
-    lines = (f"{name}\0{digests[name]}\n" for name in sorted(digests))
+    lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
     # File names may contain bytes that are not valid UTF-8.
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def decode_text(name: str, data: bytes) -> str:
@@ -125,13 +126,10 @@ def decode_text(name: str, data: bytes) -> str:
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
         is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         raise _not_utf8(name, "UTF-16" if is_utf16 else "not UTF-8", line, column) from error
-    if _NO_MARK.match(data):
+    # The start of UTF-16 text of ASCII characters without a byte order mark.
+    if re.match(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}", data):
         raise _not_utf8(name, "UTF-16", 1, 1)
     return text
-
-
-_NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
-"""The start of UTF-16 text of ASCII characters without a byte order mark."""
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:
@@ -169,8 +167,13 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
     """Return the text of one manifest file. Raises ProblemsFound, also for a link that leads out of the project."""
     where = SourceLocation(files.relative_path(path))
-    if path.is_dir():
-        return _refuse_folder(path, where)
+    if path.is_symlink() and path.is_dir():
+        raise problem_found(
+            "manifest/linked-folder",
+            "is a symbolic link to a folder, and such links are not followed",
+            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
+            source=where,
+        )
     if not files.is_inside_project(path):
         raise problem_found(
             "manifest/outside",
@@ -179,24 +182,6 @@ def read_manifest(path: Path, files: ManifestFileReader) -> str:
             source=where,
         )
     return files.read_yaml(path)
-
-
-def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
-    """Raise ProblemsFound with the reason why a folder was not searched."""
-    if path.is_symlink():
-        raise problem_found(
-            "manifest/linked-folder",
-            "is a symbolic link to a folder, and such links are not followed",
-            hint="Replace the link by the folder, or give it a name that begins with . or _ to skip it.",
-            source=where,
-        )
-    try:
-        os.scandir(path).close()
-    except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        raise problem_found("manifest/unreadable", message, source=where) from error
-    message = "cannot be read: it changed while it was read"
-    raise problem_found("manifest/unreadable", message, hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:
@@ -212,10 +197,10 @@ def _below(top: Path) -> Iterator[Path]:
                 entries = [entry for entry in listing if not entry.name.startswith((".", "_"))]
         except OSError:
             yield folder
-            continue
-        for entry in entries:
-            path = folder / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(path)
-            elif path.suffix in MANIFEST_ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
-                yield path
+        else:
+            for entry in entries:
+                path = folder / entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif path.suffix in MANIFEST_ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
+                    yield path

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from lmsconf.manifest.named_sets import EntryExpander
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
+    PeopleNames,
     UndeclaredNames,
     find_conflicts,
     nothing_declared_problem,
@@ -48,13 +49,9 @@ from lmsconf.manifest.variables import Entry, Reporter, Variables
 from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.support.strict_json import map_texts
-
-if TYPE_CHECKING:
-    from lmsconf.manifest.schema_messages import PeopleNames
-
 
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
@@ -65,12 +62,10 @@ ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
 def entry_key(section: Section, body: Json) -> EntryKey | None:
     """Return what an entry is found by; None if its declarations are compared one by one."""
     # Entries limited to some workspaces are alternatives of one name: none of them is the one to change.
-    if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
+    name = members(body).get(section.kind.name_key)
+    if not section.is_declared or section.kind.entry_items is not None or "only_in" in members(body):
         return None
-    name = body.get(section.kind.name_key)
-    return (
-        (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and "only_in" not in body else None
-    )
+    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) else None
 
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
@@ -125,8 +120,10 @@ def load_folder(
     on disk.
     """
     reader = ManifestFileReader(root, unsaved_contents)
-    loading = _Loading(reader, timezone, variables or {}, workspaces, expanded)
+    loading = _Loading(reader, timezone, variables or {}, workspaces)
     loading.run((folder, *overlays))
+    if expanded is not None:
+        expanded += [(entry.section.path, entry.body) for entry, _ in loading.parsed]
     return Manifests(
         declared=tuple(loading.declared()),
         absent=tuple(loading.absent),
@@ -144,16 +141,13 @@ class _Loading(Struct):
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
-    expanded: ExpandedEntries | None
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _index: dict[EntryKey | None, int] = field(default_factory=dict)
-    _sound: list[Entry] = field(default_factory=list)
-    _parsed: list[ParsedEntry] = field(default_factory=list)
-    _all_documents: Sequence[EntrySourceMap] = ()
-    _people: PeopleNames | None = None
+    _sound: dict[EntryKey | int, Entry] = field(default_factory=dict)
+    parsed: list[ParsedEntry] = field(default_factory=list)
+    _people: PeopleNames = field(default_factory=PeopleNames)
     _errors: int = 0
     _counted: int = 0
 
@@ -161,11 +155,10 @@ class _Loading(Struct):
         """Read, expand, check and parse every manifest of each folder."""
         budget = AliasBudget()
         layers = [self._documents(folder, budget) for folder in folders]
-        outline = sections_validator()
         for document in chain.from_iterable(layers):
             if self._is_enough():
                 return
-            for finding in outline.validate(document.value):
+            for finding in sections_validator().validate(document.value):
                 from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
                 self.problems += islice(problems_of(finding, document), ENOUGH + 1)
@@ -175,9 +168,7 @@ class _Loading(Struct):
         except ProblemsFound as exhausted:
             self.problems += exhausted.problems
         if len(folders) > 1:
-            self._parsed = [*without_replaced(self._parsed)]
-        if self.expanded is not None:
-            self.expanded += [(entry.section.path, entry.body) for entry, _ in self._parsed]
+            self.parsed = [*without_replaced(self.parsed)]
         if not self._is_enough():
             self.problems += islice(
                 find_conflicts(self.declared(), self.absent, self.declared(is_part=True)), ENOUGH + 1
@@ -185,7 +176,7 @@ class _Loading(Struct):
 
     def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
         """Return what whole entries declare, or what entries do whose other keys have errors."""
-        return [resource for entry, declared in self._parsed if entry.is_part is is_part for resource in declared]
+        return [resource for entry, declared in self.parsed if entry.is_part is is_part for resource in declared]
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -203,16 +194,16 @@ class _Loading(Struct):
         variables = Variables(self.known, reporter)
         tables = TableFiles(self.files, self.problems)
         expander = EntryExpander(set_validators(), tables, reporter, self.undeclared)
-        self._all_documents = [*chain.from_iterable(layers)]
+        self._people.documents = [*chain.from_iterable(layers)]
         for layer, documents in enumerate(layers):
             for document in documents:
                 expander.collect_sets(document, layer, variables)
         for layer, documents in enumerate(layers):
             self._add_layer(layer, documents, variables, tables)
-        for entry in self._sound:
+        for entry in self._sound.values():
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.add_field(cast(Map, entry.body))
-        for entry in self._sound:
+        for entry in self._sound.values():
             if self._is_enough():
                 return
             plain = expander.expand(cast(Map, entry.body), entry.places)
@@ -228,19 +219,14 @@ class _Loading(Struct):
 
         Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
         """
-        if layer:
-            for number, entry in enumerate(self._sound):
-                self._index.setdefault(entry_key(entry.section, entry.body), number)
-            self._index.pop(None, None)
         sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
         for path, items in chain.from_iterable(map(entry_lists, values)):
-            for entry in self._entries(sections[path], items, variables, tables) if path in sections else ():
-                changed = None if entry.is_part else self._changed(entry)
-                if changed is None or self._sound[changed].layer == layer:
-                    # A second entry of this folder for one resource stays beside the first: it is a duplicate.
-                    self._sound.append(replace(entry, layer=layer) if layer else entry)
-                else:
-                    self._sound[changed] = replace(entry, layer=layer)
+            for entry in self._entries(sections[path], items, layer, variables, tables) if path in sections else ():
+                key = entry_key(entry.section, entry.body)
+                known = None if key is None else self._sound.get(key)
+                # A second entry of this folder for one resource stays beside the first: it is a duplicate.
+                is_beside = known is not None and (entry.is_part or known.layer == layer)
+                self._sound[len(self._sound) if key is None or is_beside else key] = replace(entry, layer=layer)
 
     def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
         documents: list[EntrySourceMap] = []
@@ -266,13 +252,16 @@ class _Loading(Struct):
             )
         return documents
 
-    def _entries(self, section: Section, items: Seq, variables: Variables, tables: TableFiles) -> Iterator[Entry]:
+    def _entries(
+        self, section: Section, items: Seq, layer: int, variables: Variables, tables: TableFiles
+    ) -> Iterator[Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
-            for entry in map(self._merged, variables.expand_entry(section, item, items.source, at)):
+            for one in variables.expand_entry(section, item, items.source, at):
+                entry = self._merged(one, layer)
                 is_sheet = section.sheet is not None and isinstance(entry.body, Map) and "file" in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
@@ -293,25 +282,21 @@ class _Loading(Struct):
                     # A plain text stands for an entry with this name.
                     yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
 
-    def _changed(self, entry: Entry) -> int | None:
-        """Return the index of the entry of an earlier folder that an entry changes; None if it adds one."""
-        return self._index.get(entry_key(entry.section, entry.body)) if self._index else None
-
-    def _merged(self, entry: Entry) -> Entry:
+    def _merged(self, entry: Entry, layer: int) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
-        changed = self._changed(entry)
-        if changed is None:
+        key = entry_key(entry.section, entry.body)
+        base = None if key is None else self._sound.get(key)
+        if base is None or base.layer == layer:
             return entry
-        base = self._sound[changed]
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
         return replace(entry, body=body, places=base.places.of(body))
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.entries_from_tables import SheetEntries  # few manifests have one
+        from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
 
         reported: set[Hashable] = set()
-        for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):
+        for body in sheet_entries(entry.section.kind, cast(Map, entry.body), entry.places, tables):
             if findings := entry.section.shape.validate(body):
                 self._tell(entry.of(body), new_findings(findings, reported))
             else:
@@ -335,18 +320,17 @@ class _Loading(Struct):
             self.absent.extend(parse_absent(section.kind.name, parsed))
         else:
             resources += parse(section.kind.name, parsed)
-        self._parsed.append((entry, resources))
+        self.parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.schema_messages import PeopleNames, problems_of  # only for a problem
+        from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
         section = entry.section
-        people = self._people = self._people or PeopleNames(self._all_documents)
-        name = entry.body.get("name") if isinstance(entry.body, dict) else None
+        name = members(entry.body).get("name")
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
                 problems = problems_of(finding, entry.places, address or section.name, address=address)
-                self.problems += islice((people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)
+                self.problems += islice((self._people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)

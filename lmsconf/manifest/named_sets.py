@@ -27,7 +27,7 @@ from lmsconf.manifest.nodes import (
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.variables import Reporter, Variables
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, known_names, list_names, normalize_name, quote_name
 
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
@@ -75,29 +75,29 @@ class EntryExpander(Struct):
 
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
-        for section in self.shapes:
-            definitions = document.value.get(section) if isinstance(document.value, Map) else None
+        for section, shape in self.shapes.items():
+            definitions = members(document.value).get(section)
             if isinstance(definitions, Map):
-                self._collect(section, definitions, layer, variables)
+                self._collect(section, shape, definitions, layer, variables)
 
-    def _collect(self, section: str, definitions: Map, layer: int, variables: Variables) -> None:
+    def _collect(
+        self, section: str, shape: SchemaValidator, definitions: Map, layer: int, variables: Variables
+    ) -> None:
         noun, area = _NOUNS[section]
         for key, value, at in definitions.parts():
             where = definitions.source.where(cast(Mark, definitions.mark(key, 0)))
             name = normalize_name(str(key))
-            within = f"{noun} {quote_name(name)}"
-            first = self._known[section].get(name)
-            if first is not None and first.layer == layer:
+            within, first = f"{noun} {quote_name(name)}", self._known[section].get(name)
+            if first is None or first.layer != layer:
+                content = variables.fitting(value, definitions.source, at, shape, within)
+                self._known[section][name] = NamedSet(where, content, layer)
+            else:
                 self.reporter.tell(
                     f"{area}/twice",
                     f"{within}: declared twice",
                     where,
                     f"See {first.where}. Keep one of the two, or give one another name.",
                 )
-                continue
-            self._known[section][name] = NamedSet(
-                where, variables.fitting(value, definitions.source, at, self.shapes[section], within), layer
-            )
 
     def add_field(self, body: Map) -> None:
         """Add the choices of one field declaration."""
@@ -240,7 +240,7 @@ class EntryExpander(Struct):
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
                 more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [one for one in more if _sense(one[0]) not in known]
+                expanded += [(condition, at) for condition, at in more if _sense(condition) not in known]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain
@@ -259,7 +259,8 @@ class EntryExpander(Struct):
         if "except" not in condition:
             return condition
         name = str(condition["field"])
-        known = self._choices_of_field(name)
+        declared = self._choices.get(normalize_name(name), set())
+        known = next(iter(declared)) if len(declared) == 1 else None
         if "choices" in condition:
             self.reporter.refuse(
                 "manifest/together",
@@ -267,28 +268,20 @@ class EntryExpander(Struct):
                 places.key(*path, "except"),
                 "Keep one of them.",
             )
-        elif isinstance(known, tuple):
+        elif known is not None:
             return self._but(condition, known, places, (*path, "except"))
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
+            is_partly = "declared without the whole list of its choices" if declared else "not declared here"
+            why = "declared with other choices for other workspaces" if len(declared) > 1 else is_partly
             self.reporter.refuse(
                 "reference/except",
-                f"except: the field {quote_name(name)} {known}",
+                f"except: the field {quote_name(name)} is {why}",
                 places.at(*path, "field"),
                 "List all its choices where it is declared, or write the choices here.",
             )
         return condition
-
-    def _choices_of_field(self, name: str) -> tuple[str, ...] | str:
-        """Return all choices of a field, or the reason why they are unknown, as text."""
-        declarations = self._choices.get(normalize_name(name))
-        if declarations is None:
-            return "is not declared here"
-        if len(declarations) > 1:
-            return "is declared with other choices for other workspaces"
-        (listed,) = declarations
-        return "is declared without the whole list of its choices" if listed is None else listed
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with all choices except those it lists."""

@@ -6,6 +6,7 @@ known. Some keys are expanded before entries are looked at: sets, windows, `use`
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ _NUMBERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], float]], ...]] = (
 )
 """Form of a number → how it is read."""
 
+EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 VARIABLE_START = "$("
 """The start of a variable."""
 
@@ -52,8 +54,6 @@ def resolve_scalar(word: str) -> Json:
     return word
 
 
-_COLUMN = 0xFFFFFFFF
-_LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
 """A word of one line, without its tag, its anchor, and the quotes around a value tagged as a number."""
 Mark: TypeAlias = int
@@ -62,12 +62,12 @@ KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 def pack_mark(line: int, column: int) -> Mark:
     """Pack a line and a column, both from 1, into one integer."""
-    return line << _LINE | column
+    return line << 32 | column
 
 
 def unpack_mark(at: Mark) -> tuple[int, int]:
     """Return the line and the column of a mark."""
-    return at >> _LINE, at & _COLUMN
+    return divmod(at, 1 << 32)
 
 
 class EscapedText(str):
@@ -77,16 +77,12 @@ class EscapedText(str):
 
 
 class Source:
-    """One file: its path in the project, and its text.
-
-    opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
-    """
+    """One file: its path in the project, and its text. opens: whether any text in it may contain a variable."""
 
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
         self.opens = False
-        self.escapes = False
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
@@ -94,8 +90,8 @@ class Source:
 
     def rest(self, at: Mark) -> str:
         """Return the text from a mark to the end of its line."""
-        line = (at >> _LINE) - 1
-        return self._lines[line][max((at & _COLUMN) - 1, 0) :] if 0 <= line < len(self._lines) else ""
+        line, column = unpack_mark(at)
+        return self._lines[line - 1][max(column - 1, 0) :] if 0 < line <= len(self._lines) else ""
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -107,7 +103,6 @@ class CombinedSource(Source):
 
     def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
         super().__init__(places[0].file if places else "")
-        self.escapes = True  # variables are substituted before
         self._places = places
         self._rests = rests
 
@@ -186,21 +181,13 @@ def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
     if not base or not other:
         return base or other
-    pairs = {**_pairs(base), **_pairs(other)}
-    positions = [place for _, *places in pairs.values() for place in places]
+    pairs = {key: (node, number) for node in (base, other) for number, key in enumerate(node)}
+    marks = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
     return Map(
-        CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions]),
-        {key: value for key, (value, *_) in pairs.items()},
-        range(len(positions)),
+        CombinedSource([source.where(at) for source, at in marks], [source.rest(at) for source, at in marks]),
+        {key: node[key] for key, (node, _) in pairs.items()},
+        range(len(marks)),
     )
-
-
-def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
-    """Map each key to its value, and the positions of key and value."""
-    return {
-        key: (value, (node.source, key_at), (node.source, at))
-        for (key, value), key_at, at in zip(node.items(), node.marks[::2], node.marks[1::2], strict=False)
-    }
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):
@@ -236,6 +223,16 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
         word = _WORD.match(self.rest(*path))
         return word[1] if word else ""
+
+    def variable(self, value: Json, *path: str | int) -> Json:
+        """Return the value, which is that at `path`, as variables have it: a number is text, as the file spells it."""
+        if isinstance(value, list):
+            return [self.variable(item, *path, number) for number, item in enumerate(value)]
+        if isinstance(value, str | bool):
+            return value
+        spelt = self.written(*path)
+        # For an alias, the file spells only the alias's name.
+        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
-from lmsconf.manifest.nodes import EntrySourceMap, Map
+from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, node_texts
 from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import casefold_name, did_you_mean, grouped, known_names, nearest_name, normalize_name
+from lmsconf.model.names import (
+    casefold_name,
+    did_you_mean,
+    grouped,
+    known_names,
+    nearest_email,
+    nearest_name,
+    normalize_name,
+)
 
 
 def find_conflicts(
@@ -46,7 +56,7 @@ def find_conflicts(
             source=resource.source,
             address=str(resource.address),
         )
-    by_kind = grouped((*partial, *declared), lambda resource: resource.address.kind)
+    by_kind = grouped((*partial, *declared), lambda one: one.address.kind)
     yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
@@ -93,6 +103,47 @@ def shape_problems(
     return [problem for finding in findings for problem in problems_of(finding, places, within, area=area)]
 
 
+_AN_EMAIL: Final = "Write the person's e-mail."
+_MOST_HINTS: Final = 20
+"""The texts that get a hint of their own: looking for what each of thousands means would take minutes."""
+
+
+class PeopleNames(Struct, dict=True):
+    """The sets of people and the e-mails in manifests, read only for a hint, once."""
+
+    documents: Sequence[EntrySourceMap] = ()
+    _hints: dict[str, str] = field(default_factory=dict)
+
+    def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
+        """Return the problem of a text that is no e-mail with the set or the e-mail that it probably means."""
+        text = finding.value
+        if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
+            return problem
+        if text not in self._hints and len(self._hints) < _MOST_HINTS:
+            self._hints[text] = self._hint(text)
+        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
+
+    def _hint(self, text: str) -> str:
+        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
+        email = nearest_email(text, self._emails)
+        near = same or (None if email else nearest_name(text, self._sets))
+        if near is not None:
+            from lmsconf.manifest.suggestions import quote_if_needed  # only for a problem
+
+            return f"Did you mean {{set: {quote_if_needed(near)}}}?"
+        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
+
+    @cached_property
+    def _sets(self) -> Sequence[str]:
+        sections = (one.value.get("people_sets") for one in self.documents if isinstance(one.value, dict))
+        return [name for sets in sections if isinstance(sets, dict) for name in sets]
+
+    @cached_property
+    def _emails(self) -> Sequence[str]:
+        texts = (text for document in self.documents for text, _ in node_texts(document.value))
+        return list(dict.fromkeys(filter(EMAIL.fullmatch, texts)))
+
+
 class UndeclaredNames(Struct):
     """What was not read because of an error that is reported already.
 
@@ -110,8 +161,8 @@ class UndeclaredNames(Struct):
             self.sections.add(str(finding.path[0]))
         elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
             known = properties(finding.schema)
-            unknown = finding.value.keys() - known.keys()
-            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
+            meant = (nearest_name(key, known) for key in finding.value.keys() - known.keys())
+            self.sections.update(filter(None, meant))
         else:
             self.everything = True
 
@@ -196,10 +247,9 @@ def nothing_declared_problem(folder: str, files: Sequence[str], documents: Seque
     why = f"{'is' if is_single else 'are'} empty, or only comments"
     if documents:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
-    sections = ", ".join(kind.section for kind in KINDS.values())
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",
-        hint=f"Declare the desired state under one of {sections}, {ABSENT}.",
+        hint=f"Declare the desired state under one of {', '.join(kind.section for kind in KINDS.values())}, {ABSENT}.",
         source=SourceLocation(files[0], 1, 1) if is_single else SourceLocation(files[0]),
     )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import msgspec
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest import schema_code
+from lmsconf.manifest.file_set import MANIFEST_SCHEMA
 from lmsconf.manifest.nodes import (
     FOR_EACH,
     SET_SECTIONS,
@@ -65,7 +67,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
         named = schema["type"]
         return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
     if "enum" in schema:
-        return _union(types_of_value(value) for value in cast("list[Json]", schema["enum"]))
+        return frozenset(chain.from_iterable(map(types_of_value, cast("list[Json]", schema["enum"]))))
     if "const" in schema:
         return types_of_value(schema["const"])
     branches = branches_of(schema)
@@ -74,11 +76,7 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
 
 def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:
     """Return the JSON types that at least one of the schemas accepts."""
-    return _union(map(types_of_schema, branches))
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
+    return frozenset(chain.from_iterable(map(types_of_schema, branches)))
 
 
 def properties(schema: Schema) -> Mapping[str, Json]:
@@ -121,7 +119,6 @@ NAME: Final = "name"
 """A format of texts that can be names: line breaks and tabs only as escapes."""
 _TEXT: Final = "text"
 """A format of other texts: line breaks and tabs may stand as they are, other control characters may not."""
-_RAW: Final = re.compile(r"[\t\r\n]")
 _FREE: Final = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
 NEEDED: Final = "x-required"
@@ -165,8 +162,8 @@ class SchemaValidator(Struct, dict=True):
         formats = FormatChecker(())
         for name, fits in FORMATS.items():
             formats.checks(name)(fits)
-        errors = Draft202012Validator(self.strict_schema, format_checker=formats).iter_errors(value)
-        return [finding for error in errors for finding in _findings(error)]
+        validator = Draft202012Validator(self.strict_schema, format_checker=formats)
+        return [finding for error in validator.iter_errors(value) for finding in _findings(error)]
 
     @cached_property
     def strict_schema(self) -> dict[str, Json]:
@@ -178,7 +175,7 @@ def forbidden_character(value: object, format: str) -> str | None:
     """Return the first character of a text that the format rejects."""
     if not isinstance(value, str) or value.isprintable() or (format == NAME and isinstance(value, EscapedText)):
         return None
-    found = (_RAW if format == NAME else FORBIDDEN).search(value)
+    found = re.search(r"[\t\r\n]", value) if format == NAME else FORBIDDEN.search(value)
     return found and found[0]
 
 
@@ -240,12 +237,11 @@ def _findings(error: ValidationError) -> Iterator[SchemaFinding]:
             value=cast(Json, error.instance),
             schema=cast(Schema, error.schema),
         )
-        return
-    for inner in error.context or ():
-        if inner.relative_schema_path[0] == meant:
-            for finding in _findings(inner):
-                is_whole = finding.path == tuple(error.absolute_path) and not finding.union_branches
-                yield replace(finding, union_branches=tuple(branches)) if is_whole else finding
+    else:
+        inner = (one for one in error.context or () if one.relative_schema_path[0] == meant)
+        for finding in chain.from_iterable(map(_findings, inner)):
+            is_whole = finding.path == tuple(error.absolute_path) and not finding.union_branches
+            yield replace(finding, union_branches=tuple(branches)) if is_whole else finding
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:
@@ -260,12 +256,11 @@ def _meant(branches: list[Schema], value: Json) -> int | None:
 
 
 ABSENT: Final = "absent"
-_FILE: Final = "manifest.schema.json"
 
 
 def manifest_schema() -> Schema:
     """Return the complete schema of one manifest document."""
-    return written_out_schema(_FILE)
+    return written_out_schema(MANIFEST_SCHEMA)
 
 
 @cache
@@ -304,7 +299,7 @@ def _written_out(part: Json, file: str) -> Json:
 def for_each_validator() -> SchemaValidator:
     """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
     return SchemaValidator(
-        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}}, FOR_EACH
+        {"type": "object", "properties": {FOR_EACH: dict(schema_definition(MANIFEST_SCHEMA, "for_each"))}}, FOR_EACH
     )
 
 
@@ -397,9 +392,8 @@ def sections_validator() -> SchemaValidator:
 @cache
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the schema of one set."""
-    whole = manifest_schema()
-    sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
-    return {section: SchemaValidator(cast(Schema, schema), section) for section, schema in sets.items()}
+    sets = ((section, property_schema(manifest_schema(), section)) for section in SET_SECTIONS)
+    return {section: SchemaValidator(cast(Schema, part["additionalProperties"]), section) for section, part in sets}
 
 
 def has_sections(document: EntrySourceMap) -> bool:

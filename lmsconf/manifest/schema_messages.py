@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, cast
-
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest import suggestions
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, node_texts
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath
 from lmsconf.manifest.schema_check import (
     NAME,
     NEEDED,
@@ -31,11 +27,7 @@ from lmsconf.manifest.schema_check import (
 )
 from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import casefold_name, join_words, nearest_email, nearest_name
-
-_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
-_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-
+from lmsconf.model.names import join_words
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
 """The end of a problem's code, the end of its message, its hint, and its location."""
@@ -51,8 +43,8 @@ def path_label(path: KeyPath) -> str:
 
 def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
     """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
-    name = path_label(finding.path)
-    return (code, f"{name} {rest}", None if hint is None else str(hint), places.at(*finding.path))
+    message = f"{path_label(finding.path)} {rest}"
+    return (code, message, None if hint is None else str(hint), places.at(*finding.path))
 
 
 def _shown(value: Json) -> str:
@@ -89,10 +81,6 @@ def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
             yield _unknown_key(key, value, known, finding, places)
 
 
-def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
-    yield _mistyped(finding, [finding.schema], places)
-
-
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     for key in cast("list[str]", finding.keyword_value):
         if key not in cast("dict[str, Json]", finding.value):
@@ -107,22 +95,16 @@ def _lowercased(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
-def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _choice(finding: SchemaFinding, places: EntrySourceMap) -> list[_Draft]:
     values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
-        yield from _wrong_type(finding, places)
-        return
+        return [_mistyped(finding, [finding.schema], places)]
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
     near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
     wanted = join_words(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
-    yield _at_value(
-        finding,
-        places,
-        "value",
-        f"must be {wanted}, and is {_shown(finding.value)}",
-        near or _of_choice(finding, others),
-    )
+    hint = near or _of_choice(finding, others)
+    return [_at_value(finding, places, "value", f"must be {wanted}, and is {_shown(finding.value)}", hint)]
 
 
 def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
@@ -145,17 +127,16 @@ _LIMITS: Final = {
 }
 
 
-def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterable[_Draft]:
     """A number, or the size of a list or a text, beyond a limit; a list without any items is empty."""
     value = finding.value
+    if value == []:
+        return _empty(finding, places)
     size = f"{len(value):,}" if isinstance(value, list | str) else value
     rest = _LIMITS[finding.keyword].format(finding.keyword_value, size)
-    if value == []:
-        yield from _empty(finding, places)
-    elif isinstance(value, str):
-        yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
-    else:
-        yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
+    if isinstance(value, str):
+        return [_at_value(finding, places, "too-long", rest, "Write a shorter one.")]
+    return [_at_value(finding, places, "value", rest, finding.schema.get("description"))]
 
 
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -221,7 +202,7 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
     if "@" not in str(finding.schema["pattern"]):
         return None
-    emails = _EMAIL.findall(shorten(str(finding.value)))
+    emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
@@ -268,7 +249,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
 def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     """Return the hint for a number, boolean or null where free text is accepted."""
     free = next((branch for branch in branches if is_free_text(branch)), None)
-    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
+    if free is None or types_of_branches(branches) & {"boolean", "integer", "number"}:
         return None
     if "pattern" in free:
         return suggestions.suggest_date(free, word) or str(free["description"])
@@ -329,8 +310,8 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            text = suggestions.suggest_text_for_mapping(key, value, branches)
-            yield _unknown_key(key, value[key], known, finding, places, text)
+            hint = suggestions.suggest_text_for_mapping(key, value, branches)
+            yield _unknown_key(key, value[key], known, finding, places, hint)
     elif both:
         is_item = finding.path and isinstance(finding.path[-1], int)
         hint = "Write one item for each." if is_item else "Keep one of them."
@@ -360,9 +341,9 @@ def _only_true(key: Json) -> str:
 
 
 def _sort(value: Json) -> str:
-    if isinstance(value, bool):
-        return "a boolean"
-    return "a number" if isinstance(value, int | float) else TYPE_NAMES[next(iter(types_of_value(value)))]
+    """Return what a value is: of a whole number, which has two types, only that it is a number."""
+    names = {**TYPE_NAMES, "boolean": "a boolean", "integer": "a number"}
+    return names[next(iter(types_of_value(value)))]
 
 
 def _accepted(branches: list[Schema]) -> list[str]:
@@ -378,9 +359,9 @@ def _accepted_by(branch: Schema) -> Iterable[str]:
     return (TYPE_NAMES[name] for name in TYPE_NAMES if name in types)
 
 
-_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
+_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterable[_Draft]]]] = {
     "additionalProperties": _unknown,
-    "type": _wrong_type,
+    "type": lambda finding, places: [_mistyped(finding, [finding.schema], places)],
     "union": _union,
     "required": _missing,
     "enum": _choice,
@@ -394,43 +375,3 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_D
 }
 WORDED: Final = frozenset(_WORDINGS)
 """The keywords that a schema may reject a value by; each has a message."""
-
-
-_AN_EMAIL: Final = "Write the person's e-mail."
-
-_MOST_HINTS: Final = 20
-"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
-
-
-class PeopleNames(Struct, dict=True):
-    """The sets of people and the e-mails in manifests, read only for a hint, once."""
-
-    _documents: Sequence[EntrySourceMap]
-    _hints: dict[str, str] = field(default_factory=dict)
-
-    def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
-        """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
-        text = finding.value
-        if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
-            return problem
-        if text not in self._hints and len(self._hints) < _MOST_HINTS:
-            self._hints[text] = self._hint(text)
-        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
-
-    def _hint(self, text: str) -> str:
-        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
-        email = nearest_email(text, self._emails)
-        near = same or (None if email else nearest_name(text, self._sets))
-        if near is not None:
-            return f"Did you mean {{set: {suggestions.quote_if_needed(near)}}}?"
-        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
-
-    @cached_property
-    def _sets(self) -> Sequence[str]:
-        sections = (one.value.get("people_sets") for one in self._documents if isinstance(one.value, dict))
-        return [name for sets in sections if isinstance(sets, dict) for name in sets]
-
-    @cached_property
-    def _emails(self) -> Sequence[str]:
-        texts = (text for document in self._documents for text, _ in node_texts(document.value))
-        return list(dict.fromkeys(filter(suggestions.EMAIL.fullmatch, texts)))

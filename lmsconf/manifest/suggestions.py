@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.errors import SHOWN, shorten
-from lmsconf.manifest.nodes import resolve_scalar
+from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.nodes import EMAIL
 from lmsconf.manifest.schema_check import (
     TYPE_NAMES,
     Schema,
@@ -27,7 +28,7 @@ from lmsconf.manifest.schema_check import (
     types_of_schema,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import LONG, casefold_name, join_words
+from lmsconf.model.names import casefold_name, join_words, nearest_names
 from lmsconf.model.time_formats import date_in_other_order
 
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
@@ -35,9 +36,11 @@ _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
 _FEW: Final = 0.65
 _CLOSE: Final = 0.85
 _ENOUGH: Final = 0.75
-_GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
 _AGAINST: Final = frozenset(
-    ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
+    [
+        *("not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent"),
+        *("remove", "removed", "delete", "deleted", "drop", "dropped"),
+    ]
 )
 _MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
 _NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
@@ -66,22 +69,13 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 Of these, the first one that fits is suggested.
 """
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
-_HIDES: Final = "visible_until"
-_GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
-_OPENED: Final = re.compile(r":[\[{]")
 DATE: Final = "Write a date such as 2027-03-31."
-_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
 )
 """Keys under which people write what is a plain text here."""
 _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
-EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
-_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
-
-
-_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 
 
 def all_property_names(branches: Iterable[Schema]) -> list[str]:
@@ -107,16 +101,13 @@ def accepts_text(schema: Schema, text: str) -> bool:
 
 def quote_if_needed(text: str) -> str:
     """Format a text for use within brackets, quoted only where needed."""
-    if len(text) > SHOWN:
-        return "…"
-    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
-    return text if bare else json.dumps(text, ensure_ascii=False)
+    return "…" if len(text) > SHOWN else format_inline(text)
 
 
 def suggest_from_schema(schema: Schema) -> str:
     """Return the suggestion that follows from the schema alone."""
-    samples = [sample for branch in _harmless(alternative_schemas(schema)) for sample in _samples(branch)]
-    return f"Write {join_words(list(dict.fromkeys(samples)))}."
+    samples = dict.fromkeys(sample for branch in _harmless(alternative_schemas(schema)) for sample in _samples(branch))
+    return f"Write {join_words([*samples])}."
 
 
 def _harmless(branches: list[Schema]) -> list[Schema]:
@@ -132,12 +123,11 @@ def _harmless(branches: list[Schema]) -> list[Schema]:
     ] or branches
 
 
-def _samples(schema: Schema) -> Iterator[str]:
-    """Yield samples of what a schema accepts, in the form in which people write them."""
+def _samples(schema: Schema) -> list[str]:
+    """Return samples of what a schema accepts, in the form in which people write them."""
     if "enum" in schema or "const" in schema:
         values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
-        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
-        return
+        return [value if isinstance(value, str) else json.dumps(value) for value in values]
     types = types_of_schema(schema)
     low, high = schema.get("minimum"), schema.get("maximum")
     limits = "" if low is None else f" from {low} {'on' if high is None else f'to {high}'}"
@@ -149,7 +139,7 @@ def _samples(schema: Schema) -> Iterator[str]:
         "boolean": TYPE_NAMES["boolean"],
         number: f"{TYPE_NAMES[number]}{limits}",
     }
-    yield from (sample for name, sample in samples.items() if name in types)
+    return [sample for name, sample in samples.items() if name in types]
 
 
 def first_item_sample(items: list[Schema]) -> str:
@@ -174,7 +164,7 @@ def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
 
 def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
     """Return the suggestion for `name:A`, which lacks the space after the colon."""
-    glued = _GLUED.match(text)
+    glued = re.match(r"([A-Za-z_]+):(?!//)(\S.*)", text, re.DOTALL)
     key = _closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
     if glued is None or key is None or len(text) > SHOWN:
         return None
@@ -184,11 +174,11 @@ def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
 
 def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
     """Return the suggestion for an unknown key; None if no known key is close enough."""
-    if (value is None or _OPENED.search(key)) and (hint := _space_after_colon(key, known_keys)):
+    if (value is None or ":[" in key or ":{" in key) and (hint := _space_after_colon(key, known_keys)):
         return hint
     key = key.removeprefix("is_")
-    if _HIDES in known_keys and "_".join(_key_words(key)) in _DUE:
-        return f"The service has no due date; `{_HIDES}` hides the content."
+    if "visible_until" in known_keys and "_".join(_key_words(key)) in _DUE:
+        return "The service has no due date; `visible_until` hides the content."
     turned = _turned(key, known_keys, value)
     if turned is not None:
         return turned or None
@@ -259,18 +249,17 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
     import difflib  # only a mistyped key needs it
 
-    if len(word) > LONG:
-        return []
-    word_look = casefold_name(word)
-    by_look = {casefold_name(other): other for other in known}
-    closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
-    ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
+    look = casefold_name(word)
+    ratios = {
+        other: difflib.SequenceMatcher(None, casefold_name(other), look).ratio()
+        for other in nearest_names(word, known, 2, cutoff)
+    }
     best = max(ratios.values(), default=0)
     return [
-        by_look[other]
+        other
         for other, ratio in ratios.items()
         if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= _CLOSE and not word_look.startswith(f"{other} ")))
+        and (other not in _WEIGHTY or (ratio >= _CLOSE and not look.startswith(f"{casefold_name(other)} ")))
     ]
 
 
@@ -281,21 +270,15 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     """
     wanted = types_of_branches(branches)
     if isinstance(value, dict | list):
-        return (
-            _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
-        ) or _described(branches)
+        hint = _of_mapping(value, branches) if isinstance(value, dict) else _of_list(value, branches, wanted)
+        described = (str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys())
+        return hint or next(described, None)
     is_text, text = isinstance(value, str), value if isinstance(value, str) else spelling
     if not text:
         return None
     spaced = _space_after_colon(text, all_property_names(branches)) if is_text else None
     switch = "Write true or false." if is_text and wanted == {"boolean"} else None
     return spaced or _of_sections(branches) or _of_text(text, branches, wanted) or switch
-
-
-def _described(branches: list[Schema]) -> str | None:
-    """Return the description of the accepted text, where it has a pattern."""
-    told = (branch for branch in branches if {"pattern", "description"} <= branch.keys())
-    return next((str(branch["description"]) for branch in told), None)
 
 
 def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
@@ -328,10 +311,9 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
     if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
         return [quote_if_needed(text)]
-    keyed = [(identifying_keys(branch)[0], branch) for branch in branches if required_keys(branch)]
-    fixed = {"const", "enum"}
-    texts = {key: branch for key, branch in keyed if not fixed & property_schema(branch, key).keys()}
-    labelled = _ADDRESS.fullmatch(text)
+    keyed = {required_keys(branch)[0]: branch for branch in branches if required_keys(branch)}
+    texts = {key: one for key, one in keyed.items() if not {"const", "enum"} & property_schema(one, key).keys()}
+    labelled = re.fullmatch(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", text, re.DOTALL)
     if labelled:
         key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)
         if key is not None:
@@ -407,7 +389,7 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
 
 def suggest_date(schema: Schema, text: str) -> str | None:
     """Return the hint how to write a date, if the schema requires one."""
-    if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
+    if not str(schema.get("pattern", "")).startswith(r"^\d{4}-\d{2}-\d{2}"):
         return None
     day = date_in_other_order(text)
     return f"Write {day}." if day else DATE

@@ -5,75 +5,83 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from itertools import chain
+from typing import TypeAlias, cast
 
 from lmsconf.errors import SHOWN
 
 _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
-_IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
-_WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
-_CONFLICT = re.compile(r"(<{7}|={7}|>{7})(?: .*)?")
-_BLANK_INDENT = re.compile(r" *([^\S \t])")
-_TEMPLATE = re.compile(r"\{\{|\{%")
-_COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
-_UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
 TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
 
 
-class ParserError(NamedTuple):
-    """The parser's error: what it was reading and from where, what went wrong and where. Positions are 0-based."""
-
-    context: str
-    opened: tuple[int, int]
-    problem: str
-    at: tuple[int, int]
-
-
-Advice: TypeAlias = "tuple[str, str | None, tuple[int, int]]"
-"""A message, a hint, and the 0-based position that it is about."""
+Place: TypeAlias = "tuple[int, int]"
+"""A line and a column, both from 0."""
+ParserError: TypeAlias = "tuple[str, Place, str, Place]"
+"""The parser's error: what it was reading and from where, what went wrong and where."""
+Advice: TypeAlias = "tuple[str, str | None, Place]"
+"""A message, a hint, and the position that it is about."""
 
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
-    lines = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
-    line, opened, before = (lines[row] for row in (complaint.at[0], complaint.opened[0], complaint.at[0] - 1))
-    advices = (_from_elsewhere, _glued, _in_block, _in_brackets)
-    found = (advice for advise in advices for advice in advise(complaint, line, opened, before))
-    return next(found, (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at))
+    _, (start, _), problem, at = complaint
+    lines = [*text.splitlines(), *[""] * (at[0] + 1)]
+    line, opened, before = (lines[row] for row in (at[0], start, at[0] - 1))
+    advices = chain(
+        _from_elsewhere(complaint, line, opened, before),
+        _glued(complaint, line, opened, before),
+        _in_block(complaint, line, opened),
+        _in_brackets(complaint, line, opened),
+    )
+    hint = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
+    return next(advices, (f"this is not YAML: {problem}", hint, at))
 
 
 def quote_value_hint(line: str) -> str:
     """Return the hint for a text that YAML would read as something else: the line with its value quoted."""
-    if len(line) > _LONG:
-        return f"{_QUOTE}."
     lead, value = _parts(line)
-    if not value or len(value) > SHOWN or value[0] in "{[\"'|>" or "{" in line or "[" in line:
+    if len(line) > _LONG or not 0 < len(value) <= SHOWN or value[0] in "\"'|>" or "{" in line or "[" in line:
         return f"{_QUOTE}."
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _fitting(rules: Iterable[tuple[bool, str, str | None, tuple[int, int]]]) -> Iterator[Advice]:
+def _fitting(rules: Iterable[tuple[bool, str, str | None, Place]]) -> Iterator[Advice]:
     """Yield the advice of each rule that holds: whether it does, its message, its hint, and its position."""
     return ((message, hint, at) for holds, message, hint, at in rules if holds)
 
 
-def _in_block(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _in_block(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     """Quotes, colons, tabs and signs that YAML reads as something else than text."""
     context, start, problem, at = complaint
     char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
+    lead, value = _parts(line)
+    is_value = "mapping values are not allowed" in problem
+    is_colon = len(lead.rstrip()) <= at[1] and ": " in f"{value} "
     unknown = "cannot start any token" in problem
     is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
     is_quote = "quoted scalar" in context and "found unexpected" in problem
     return _fitting(
         (
             (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
-            ("mapping values are not allowed" in problem, *_colon(complaint, line)),
+            (is_value and is_colon, '": " inside a text', quote_value_hint(line), at),
+            (
+                is_value,
+                "a key is not expected here",
+                "Give keys of one entry the same indent, and quote texts that contain a colon.",
+                at,
+            ),
             (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
             (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
+            (
+                "escape" in problem,
+                "this backslash does not begin an escape of YAML",
+                "In single quotes a backslash is only a backslash.",
+                at,
+            ),
             ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
         )
     )
@@ -81,17 +89,17 @@ def _in_block(complaint: ParserError, line: str, opened: str, before: str) -> It
 
 def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
-    at = complaint.at[0]
-    for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
-        conflict, template = _CONFLICT.fullmatch(written) is not None, _TEMPLATE.search(written) is not None
+    _, (start, _), _, (at, _) = complaint
+    for row, written in ((start, opened), (at - 1, before), (at, line)):
+        conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written) is not None
         hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
         yield from _fitting(
             (
                 (conflict, "git has not merged this file: a conflict is open here", hint, (row, 0)),
-                (template, "templates are not supported", TEMPLATE_HINT, (row, 0)),
+                ("{{" in written or "{%" in written, "templates are not supported", TEMPLATE_HINT, (row, 0)),
             )
         )
-        if blank := _BLANK_INDENT.match(written):
+        if blank := re.match(r" *([^\S \t])", written):
             message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
             yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
 
@@ -101,28 +109,17 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
     """
-    is_first = ": " not in line[: complaint.at[1]]
+    _, (start, _), problem, (at, column) = complaint
     for written, row, fits in (
-        (opened, complaint.opened[0], "expected ':'" in complaint.problem),
-        (before, complaint.at[0] - 1, "mapping values are not allowed" in complaint.problem and is_first),
+        (opened, start, "expected ':'" in problem),
+        (before, at - 1, "mapping values are not allowed" in problem and ": " not in line[:column]),
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
             yield ("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _colon(complaint: ParserError, line: str) -> Advice:
-    lead, value = _parts(line)
-    if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
-        return ('": " inside a text', quote_value_hint(line), complaint.at)
-    return (
-        "a key is not expected here",
-        "Give keys of one entry the same indent, and quote texts that contain a colon.",
-        complaint.at,
-    )
-
-
-def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _in_brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     """Brackets, commas, and lines that do not fit what is around them."""
     context, start, problem, at = complaint
     char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
@@ -130,81 +127,59 @@ def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) ->
     is_stray = "block" in context and problem.startswith("did not find expected")
     is_colon = is_flow and char == ":" and start[0] == at[0]
     no_value = "did not find expected node content" in problem
+    # It may be a key: after a missing comma, or without its colon.
+    word_before = re.search(r"[\s;]([a-z_]+)\s*\Z", line[: at[1]][-_LONG:])
+    word = word_before[1] if word_before else ""
+    comma = f"Put a comma before {word} if it is the next key, or else the text in quotes."
     not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
     return _fitting(
         (
-            (is_colon, '": " inside a text', _quote_or_comma(line[: at[1]]), at),
+            (is_colon, '": " inside a text', comma if word else f"{_QUOTE}.", at),
             *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
+            (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
+            (no_value, "a value is missing here", "Remove the extra comma or bracket, or write the value.", at),
             (
-                is_key,
-                "this line has no colon",
-                "Write `key: value`, or quote a text of several lines.",
-                start,
-            ),
-            (
-                no_value,
-                "a value is missing here",
-                "Remove the extra comma or bracket, or write the value.",
+                is_flow and kind == "mapping" and word != "" and char in ("[", "{"),
+                f"a colon is missing after {word}",
+                f"Write {word}: {char}…",
                 at,
             ),
-            *((is_flow and kind == "mapping", *advice) for advice in _opening(line[: at[1]], char, at)),
-            (is_flow, not_closed, _close(end, char, complaint), at),
+            (is_flow, not_closed, _close(end, char, start[0], at[0]), at),
             (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
-            (
-                "escape" in problem,
-                "this backslash does not begin an escape of YAML",
-                "In single quotes a backslash is only a backslash.",
-                at,
-            ),
         )
     )
 
 
-def _close(end: str, char: str, complaint: ParserError) -> str:
-    """Return the hint for a bracket that is not closed. end: the one that closes it. char: the one at the error."""
+def _close(end: str, char: str, first: int, last: int) -> str:
+    """Return the hint for a bracket that opens in the line `first`, and is not closed where the error is, in `last`.
+
+    end: the one that closes it. char: the one at the error.
+    """
     if char in ("]", "}"):
         return f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
     hint = f"Close it with {end}, or put the missing comma."
-    if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
-        return f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
+    if last - first > 1:  # a quote that was left open swallowed the lines between
+        return f"Check quotes, commas and brackets from line {first + 1} on. {hint}"
     return hint
 
 
-def _quote_or_comma(before: str) -> str:
-    """Return the hint for a colon in a text between brackets. The word before it may be a key after a missing comma."""
-    word = _WORD_BEFORE.search(before[-_LONG:])
-    return f"Put a comma before {word[1]} if it is the next key, or else the text in quotes." if word else f"{_QUOTE}."
-
-
-def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
+def _glued_in_flow(rest: str, at: Place) -> Iterator[Advice]:
     """A key between brackets without a space after its colon, which YAML does not read as a key."""
-    key = _IN_FLOW.match(rest[:_LONG])
-    if key is None:
-        return
-    if key[2][:1] in ("", ",", "}", "]"):
+    key = re.match(r"([A-Za-z_][\w-]*):(?!//)(.*)", rest[:_LONG])
+    if key is not None and key[2][:1] in ("", ",", "}", "]"):
         yield (f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
-    else:
+    elif key is not None:
         yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
-
-
-def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
-    """A bracket that opens right after a word: a key without its colon."""
-    word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
-    if word is not None:
-        yield (f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
 
 
 def _closed(line: str, column: int) -> str:
     """Return the hint for a quote that is not closed: the line with the quote at its end."""
     quote = line[column : column + 1]
-    hint = f"Write {quote} where the text ends"
-    whole = f"{hint}: {line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
-    return f"{hint}." if len(line) > SHOWN else whole
+    whole = f"{line.strip().removeprefix('- ')}{quote}".replace(f"{quote}{quote}", quote)
+    return f"Write {quote} where the text ends{'.' if len(line) > SHOWN else f': {whole}'}"
 
 
 def _parts(line: str) -> tuple[str, str]:
     """Split a line into the part before its value, such as `  - name: `, and the value without a comment."""
-    line = line[:_LONG]
-    match = _LEAD.match(line)
-    lead, value = (match[1], match[2]) if match else ("", line)
-    return lead, _COMMENT.sub("", value).strip()
+    lead, value = cast("re.Match[str]", _LEAD.match(line[:_LONG])).groups()
+    return lead, re.sub(r"\s+#.*\Z", "", value).strip()

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import Final, cast
 
 from msgspec import Struct, field
@@ -40,7 +40,6 @@ VALUES: Final = 1_000_000
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
-_WHOLE: Final = re.compile(r"\$\(([^()]*)\)")
 
 
 class Reporter(Struct):
@@ -113,7 +112,7 @@ class Variables(Struct):
         return node.changed({**node, **cast("Mapping[str, Json]", changed)})
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
-        whole = _WHOLE.fullmatch(text)
+        whole = re.fullmatch(r"\$\(([^()]*)\)", text)
         value = self.values.get(whole[1].strip() if whole else "")
         is_quoted = re.sub(r"^(?:[&!]\S+ +)*", "", source.rest(at)).startswith(('"', "'", "|", ">"))
         if isinstance(value, str) or value is None or not whole or is_quoted:
@@ -121,7 +120,6 @@ class Variables(Struct):
         if not isinstance(value, list):
             return value
         self.limit.take(len(value), source.where(at))
-        source.escapes = True
         # Each item has the position of the variable.
         return Seq(source, value, [at] * len(value))
 
@@ -136,27 +134,25 @@ class Variables(Struct):
         if size > LONGEST or self.limit.characters < 0:
             raise too_long_text(replace(source.where(at), each=self.each))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
-        parts = (text, *(self.values.get(name) for name in names))
-        if not any(isinstance(one, EscapedText) for one in parts):
-            return new
-        source.escapes = True
-        return EscapedText(new)
+        is_escaped = any(isinstance(one, EscapedText) for one in (text, *map(self.values.get, names)))
+        return EscapedText(new) if is_escaped else new
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
-        escaped, name, closed = match.groups()
-        shown = match[0]
+        shown, (escaped, name, closed) = match[0], match.groups()
         if escaped:
             return shown[1:]
         value = self.values.get(name.strip()) if closed else None
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, str):
-            return value
+        if isinstance(value, str | bool):
+            return value if isinstance(value, str) else str(value).lower()
         # Located without the values of `for_each`: the problem is the same for all of them.
         where = source.where(at)
         if value is not None:
-            message, hint = f"{shown} is a list, so it cannot be part of a text", "as the whole value, without quotes."
-            self.reporter.refuse("variable/list", message, where, f"Write {shown} {hint}")
+            self.reporter.refuse(
+                "variable/list",
+                f"{shown} is a list, so it cannot be part of a text",
+                where,
+                f"Write {shown} as the whole value, without quotes.",
+            )
         elif not closed:
             self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
         else:
@@ -224,52 +220,28 @@ class Variables(Struct):
         if places is None:
             return None
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
-        wanted = {name: self._values(name, values, places) for name, values in lists.items()}
-        wrong = self._wrong_name(wanted, set(referenced_variables(plain)))
-        if wrong is not None:
-            name, code, message, hint = wrong
-            severity = Severity.NOTE if code == "for_each/empty" else Severity.ERROR
-            self.reporter.tell(code, f"for_each: {message}", places.key(FOR_EACH, name), hint, severity)
+        wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
+        found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
+        used = {name.strip() for escaped, name, _ in found if not escaped}
+        for name, values in wanted.items():
+            at_name = places.key(FOR_EACH, name)
+            if name in self.values:
+                message = f"for_each: $({name}) is a variable of the project file already"
+                self.reporter.tell("for_each/taken", message, at_name, "Choose another name here.")
+                return None
+            if not values:
+                message = f"for_each: {name} has no values, so this entry expands to nothing"
+                self.reporter.tell("for_each/empty", message, at_name, "Remove the entry.", Severity.NOTE)
+                return None
+        for name in (name for name in wanted if name not in used):
+            self.reporter.tell(
+                "for_each/unused",
+                f"for_each: this entry does not use $({name})",
+                places.key(FOR_EACH, name),
+                "Without it all entries would be equal. Use it in the name, or remove it from for_each.",
+            )
             return None
         return wanted
-
-    def _wrong_name(self, wanted: Mapping[str, list[Json]], used: set[str]) -> tuple[str, str, str, str] | None:
-        """Return the first name that cannot be used, with the code, the message and the hint; None if all can.
-
-        used: the names that the entry refers to.
-        """
-        for name, values in wanted.items():
-            if name in self.values:
-                message = f"$({name}) is a variable of the project file already"
-                return name, "for_each/taken", message, "Choose another name here."
-            if not values:
-                return (
-                    name,
-                    "for_each/empty",
-                    f"{name} has no values, so this entry expands to nothing",
-                    "Remove the entry.",
-                )
-        for name in wanted:
-            if name not in used:
-                hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-                return name, "for_each/unused", f"this entry does not use $({name})", hint
-        return None
-
-    def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
-        """Return the values in the form of variables: a number becomes text, as the file spells it."""
-        converted: list[Json] = []
-        for number, value in enumerate(cast("list[Json]", values)):
-            spelt = places.written(FOR_EACH, name, number)
-            # For an alias, the file spells only the alias's name.
-            text = spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
-            converted.append(value if isinstance(value, str | bool) else text)
-        return converted
-
-
-def referenced_variables(node: Json) -> Iterator[str]:
-    """Yield every name that a value refers to as `$(name)`."""
-    for text, _ in node_texts(node):
-        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -24,7 +24,6 @@ from lmsconf.manifest.csv_tables import (
     WORKBOOK_STARTS,
     Table,
     TableFault,
-    TableRow,
     WorkbookPositions,
     forbidden_character_found,
     table_of,
@@ -61,13 +60,13 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
-            positions = WorkbookPositions(path, found.name)
             row, column = found.end or (0, 0)
             if (row + 1) * (column + 1) > CELLS:
                 size = f"down to row {row + 1:,} and in {column + 1:,} columns"
                 raise _refused(
                     path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
                 )
+            positions = WorkbookPositions(path, found.name)
             return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
@@ -149,9 +148,7 @@ def _cells(sheet: bytes) -> int:
     """Return how many cells a sheet of Excel has from A1 to its last row and column."""
     cells = re.findall(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""", sheet)
     widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
-    columns = 0
-    for letter in widest:
-        columns = columns * 26 + letter - 64
+    columns = reduce(lambda columns, letter: columns * 26 + letter - 64, widest, 0)
     return columns * max((int(row) for _, row in cells), default=0)
 
 
@@ -176,15 +173,15 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
 
 
 def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
-    rows: list[TableRow] = []
-    for line, cells in enumerate(values, start=1):
-        texts = tuple(normalize_name(_text(cell).strip()) for cell in cells)
+    rows = [
+        (line, tuple(normalize_name(_text(cell).strip()) for cell in cells))
+        for line, cells in enumerate(values, start=1)
+    ]
+    for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
                 raise forbidden_character_found(forbidden[0], sheet.where(line, column))
-        if any(texts):
-            rows.append((line, texts))
-    table = table_of(sheet, "sheet", rows)
+    table = table_of(sheet, "sheet", [row for row in rows if any(row[1])])
     return replace(table, faults=tuple(_merged(table, sheet, merged)))
 
 
@@ -200,7 +197,7 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
                 hint="Unmerge them, and fill in each cell.",
                 source=sheet.where(top + 1, left),
             )
-            yield TableFault((top + 1, bottom + 1), (left, right), problem)
+            yield top + 1, range(left, right + 1), problem
 
 
 def _text(value: _CellValue) -> str:

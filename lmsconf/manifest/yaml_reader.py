@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import yaml
 from msgspec import Struct, field
@@ -63,7 +63,7 @@ YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     """Return the error for a text that is not YAML."""
-    from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+    from lmsconf.manifest.syntax_hints import advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
     where = (0, 0) if at is None else (at.line, at.column)
@@ -72,7 +72,7 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
         return _too_deep(source.where(pack_mark(where[0] + 1, where[1] + 1)))
     begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
     message, hint, (line, column) = advise_on_syntax_error(
-        ParserError(error.context or "", begun, error.problem or "unreadable", where), source.text
+        (error.context or "", begun, error.problem or "unreadable", where), source.text
     )
     return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
@@ -86,12 +86,8 @@ class AliasBudget(Struct):
     left: int = EXPANDED
 
 
-class _Anchored(Struct, frozen=True):
-    """The value of an anchor, with the number of values in it and its depth."""
-
-    value: Json
-    size: int = 1
-    height: int = 0
+_Anchored: TypeAlias = "tuple[Json, int, int]"
+"""The value of an anchor, the number of values in it, and its depth."""
 
 
 def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> YamlReadResult:
@@ -106,10 +102,9 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     return reading
 
 
-def _mark_of(event: yaml.Event) -> Mark:
+def _mark_of(event: Any) -> Mark:
     """Return the mark at which an event begins."""
-    start = cast(yaml.Mark, event.start_mark)
-    return pack_mark(start.line + 1, start.column + 1)
+    return pack_mark(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 class _Builder:
@@ -134,11 +129,11 @@ class _Builder:
         # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
         if FORBIDDEN.search(self._source.text):
             self._report_forbidden_characters()
-            return
-        self._next = YamlParser(self._source.text).get_event
-        for event in iter(self._next, None):
-            if event.__class__ is yaml.DocumentStartEvent:
-                self._document(self._next())
+        else:
+            self._next = YamlParser(self._source.text).get_event
+            for event in iter(self._next, None):
+                if event.__class__ is yaml.DocumentStartEvent:
+                    self._document(self._next())
 
     def _report_forbidden_characters(self) -> None:
         """Report the first forbidden character of each line."""
@@ -197,7 +192,7 @@ class _Builder:
                 node.append(self._value(item, item_at))
         self._size += len(node.marks)
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
+            self._anchors[event.anchor] = (node, self._size - size + 1, self._height)
         self._depth -= 1
         self._height = max(height, self._height + 1)
         return node
@@ -223,43 +218,34 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
-        value: Json
+        self._source.opens |= VARIABLE_START in text
+        value: Json = text
         if event.tag == "!":
             # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
             self._tag("!", at)
-            value = text
-        elif event.implicit[0]:
-            value = self._words[text] = self._plain(text, at)
-        else:
+        elif not event.implicit[0]:
             value = self._marked(event, at)
+        elif isinstance(number := resolve_scalar(text), float) and not math.isfinite(number):
+            hint = f'Write it as text: "{shorten(text)}".'
+            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
+        else:
+            value = self._words[text] = number
         if len(text) > LONGEST:
             raise too_long_text(self._source.where(at))
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(value)
+            self._anchors[event.anchor] = (value, 1, 0)
             if event.implicit[0]:
                 self._idle[event.anchor] = at
-        return value
-
-    def _plain(self, text: str, at: Mark) -> Json:
-        self._source.opens |= VARIABLE_START in text
-        value = resolve_scalar(text)
-        if isinstance(value, float) and not math.isfinite(value):
-            self._report(
-                "yaml/number", f"{shorten(text)} is not a finite number", at, f'Write it as text: "{shorten(text)}".'
-            )
-            return text
         return value
 
     def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
-        self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
             # Whether a text has line breaks, tabs or other control characters, all of them written as escapes.
             start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
             is_one_line = event.style == '"' and start.line == end.line and CONTROLS.search(text) is not None
             is_escaped = is_one_line and "\t" not in self._source.text[start.index : end.index]
-            self._source.escapes |= is_escaped
             return EscapedText(text) if is_escaped else text
         value = resolve_scalar(text)
         name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
@@ -273,17 +259,16 @@ class _Builder:
         An alias inside the value of its own anchor is unknown, so there are no cycles.
         """
         name = cast(str, event.anchor)
-        anchored = self._anchors.get(name)
+        value, size, height = self._anchors.get(name, (f"*{name}", 1, 0))
         self._idle.pop(name, None)
-        if anchored is None:
+        if name not in self._anchors:
             self._report(
                 "yaml/unknown-alias",
                 f"*{name} is an unknown alias: no complete &{name} comes before it",
                 at,
                 self._quote_hint(at),
             )
-            anchored = _Anchored(f"*{name}")
-        self._budget.left -= anchored.size
+        self._budget.left -= size
         if self._budget.left < 0:
             raise problem_found(
                 "yaml/too-many-aliases",
@@ -291,11 +276,11 @@ class _Builder:
                 "Write the values out, or split the project.",
                 self._source.where(at),
             )
-        if self._depth + anchored.height > DEPTH:
+        if self._depth + height > DEPTH:
             raise _too_deep(self._source.where(at))
-        self._size += anchored.size - 1
-        self._height = max(self._height, anchored.height + 1)
-        return anchored.value
+        self._size += size - 1
+        self._height = max(self._height, height + 1)
+        return value
 
     def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
@@ -317,13 +302,8 @@ class _Builder:
                 "Write the keys out, or give the whole entry an anchor.",
             )
         else:
-            first = self._source.where(node.mark(key, 0) or at)
-            self._report(
-                "manifest/duplicate-key",
-                f'the key "{shorten(key)}" is listed twice',
-                at,
-                f"It is first at {first}. Keep one of the two.",
-            )
+            hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
+            self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
 
     def _tag(self, tag: str, at: Mark) -> None:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.

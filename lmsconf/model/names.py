@@ -125,14 +125,17 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     return next(iter(nearest_names(name, known, 1)), None)
 
 
-def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
-    """Return the known names similar to `name`, the most similar first; none for a very long name."""
+def nearest_names(name: str, known: Iterable[str], most: int, cutoff: float = 0.6) -> list[str]:
+    """Return the known names similar to `name`, the most similar first; none for a very long name.
+
+    cutoff: how similar, from 0 to 1, which is equal but for case.
+    """
     if len(name) > LONG:
         return []
     import difflib  # only a mistyped name needs it
 
     by_look = {casefold_name(other): other for other in known}
-    close = difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=0.6)
+    close = difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=cutoff)
     return [by_look[look] for look in close]
 
 

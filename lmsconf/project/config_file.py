@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, tzinfo
 from functools import reduce
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
@@ -55,30 +56,23 @@ ENV_WORKSPACE: Final = "env"
 DEFAULT_KEPT_RUNS: Final = 50
 
 
-class PlainSettings(Struct, frozen=True, kw_only=True):
-    """Settings of the whole project as the file has them.
+class ProjectFile(Struct, frozen=True, kw_only=True):
+    """A valid project file: all its workspaces were validated, not only the chosen one.
 
+    notes         filled with one note for each expired consent that `consents` meets
     leave_alone   patterns of the addresses that are ignored
     waves         selectors of the waves in which a fleet is applied
     max_failures  how many failures a wave may have before the next one
     fleet_guards  guard → limit of its total over all workspaces of a fleet
     """
 
+    body: Map
+    places: EntrySourceMap
+    notes: list[Problem] = field(default_factory=list)
     leave_alone: tuple[str, ...] = ()
     waves: tuple[str, ...] = ()
     max_failures: int = 0
     fleet_guards: Mapping[str, int] = {}
-
-
-class ProjectFile(PlainSettings, frozen=True, kw_only=True):
-    """A valid project file: all its workspaces were validated, not only the chosen one.
-
-    notes: filled with one note for each expired consent that `consents` meets.
-    """
-
-    body: Map
-    places: EntrySourceMap
-    notes: list[Problem] = field(default_factory=list)
 
     def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""
@@ -92,13 +86,16 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        project, own = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
-        return {**project, **own}
+        layers = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
+        return {name: value for layer in layers for name, value in layer.items()}
 
     def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of the merged `dialect`."""
-        paths = [(*path, "dialect") for path in _layer_paths(workspace)]
-        return {name: self.places.key(*path, name) for path in paths for name in self.mapping_at(*path)}
+        return {
+            name: self.places.key(*path, "dialect", name)
+            for path in _layer_paths(workspace)
+            for name in self.mapping_at(*path, "dialect")
+        }
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
@@ -119,7 +116,7 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         declared = {
-            name: self._variable(value, (*path, "vars", name))
+            name: self.places.variable(value, *path, "vars", name)
             for path in _layer_paths(workspace)
             for name, value in self.mapping_at(*path, "vars").items()
         }
@@ -137,12 +134,6 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
         """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
         own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))
         return [own] if isinstance(own, str) else [str(folder) for folder in cast("list[Json]", own)]
-
-    def _variable(self, value: Json, at: KeyPath) -> Json:
-        """Return the value of a variable; a number as the string that the file spells."""
-        if isinstance(value, list):
-            return [self._variable(item, (*at, number)) for number, item in enumerate(value)]
-        return value if isinstance(value, str | bool) else self.places.written(*at)
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
@@ -201,9 +192,7 @@ class ProjectFile(PlainSettings, frozen=True, kw_only=True):
 
 def expand_pattern(text: str, values: Mapping[str, str]) -> str:
     """Return a text with each `$(name)` replaced by its value; an unknown name stays as it is."""
-    for name, value in values.items():
-        text = text.replace(f"{VARIABLE_START}{name})", value)
-    return text
+    return re.sub(r"\$\(([^()]*)\)", lambda variable: values.get(variable[1], variable[0]), text)
 
 
 def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:

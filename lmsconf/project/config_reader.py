@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Final, cast
 
 from msgspec import convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns
+from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings, pack_mark
+from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA, ManifestFileReader
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -30,7 +30,6 @@ from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.time_formats import NO_ZONES, is_zone
 from lmsconf.project.config_file import (
     ENV_WORKSPACE,
-    PlainSettings,
     ProjectFile,
     kind_names_by_section,
     suggest_address_pattern,
@@ -51,16 +50,14 @@ def read_project_file(root: Path) -> ProjectFile:
             SourceLocation(PROJECT_FILE),
         )
     if not path.is_file():
-        hint = "Run `lmsconf init` to create a project, or go to the project (with -C)."
-        if (root / "lmsconf.yml").is_file():
-            hint = f"Rename lmsconf.yml to {PROJECT_FILE}."
+        create = "Run `lmsconf init` to create a project, or go to the project (with -C)."
+        hint = f"Rename lmsconf.yml to {PROJECT_FILE}." if (root / "lmsconf.yml").is_file() else create
         raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
     reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        line = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}.'
-        hint, where = f"{line} Or delete it, and run `lmsconf init`.", SourceLocation(PROJECT_FILE)
         raise_found(reading.problems)
-        raise problem_found("project/empty", "the project file is empty", hint, where)
+        hint = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
+        raise problem_found("project/empty", "the project file is empty", hint, SourceLocation(PROJECT_FILE))
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
@@ -72,7 +69,7 @@ def read_project_file(root: Path) -> ProjectFile:
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
-        project = ProjectFile(**asdict(convert(body, PlainSettings)), body=body, places=places)
+        project = convert({**body, "body": body, "places": places}, ProjectFile)
         problems += _meaning(project, root)
     if shape or problems:
         raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))
@@ -83,7 +80,7 @@ def read_project_file(root: Path) -> ProjectFile:
 def project_validator() -> SchemaValidator:
     """Return the schema of a project file."""
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(written_out_schema("project.schema.json"), "project", names=None)
+    return SchemaValidator(written_out_schema(PROJECT_SCHEMA), "project", names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:
@@ -241,7 +238,7 @@ def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None
     return Problem(code=code, message=message, hint=hint, source=where)
 
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME: Final = re.compile(r"(?!(?:file|token)\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A workspace's name in a table: it is part of file names, and of arguments of token commands."""
 MOST_WORKSPACES: Final = 10_000
 _CODE: Final = "project/table"
@@ -313,39 +310,31 @@ def _rows(
     problems: list[Problem],
 ) -> Iterator[tuple[str, Map]]:
     """Yield the name and entry of each row; problems of a row are appended."""
-    for line, cells in table.rows:
-        values = {name: cells[number] for name, number in columns.items()}
-        marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
-        name, pairs = values["name"], {key: _pairs(values.get(key, "")) for key in _PAIRS}
-        is_name = NAME.fullmatch(name) and name not in ("file", "token")
-        rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-        rules = [
-            (not is_name, "name", f'"{shorten(name)}" cannot be the name of a workspace', rule),
-            (name in taken, "name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."),
-        ]
+    for row in table.rows:
+        values, marks = named_cells(row, columns)
+        name = values["name"]
+        body: dict[str, Json] = {"url": values["url"]} if token is None else {"url": values["url"], "token": token}
+        wrong: list[tuple[str, str, str]] = []
         for key in _PAIRS:
-            message = f"{shorten(values.get(key, ''))} is not a list of pairs"
-            rules.append((pairs[key] is None, key, message, "Write pairs: ring=canary, region=eu."))
-        wrong = [
-            _problem(_CODE, message, source.where(marks[key]), hint=hint)
-            for is_so, key, message, hint in rules
-            if is_so
-        ]
-        problems += wrong
-        if not is_name or name in taken:
-            continue
-        taken.add(name)
-        given = {key: source.mapping(named, dict.fromkeys(named, marks[key])) for key, named in pairs.items() if named}
-        body: dict[str, Json] = {"url": values["url"], **({} if token is None else {"token": token}), **given}
-        yield name, source.mapping(body, marks)
+            pairs = _pairs(values.get(key, ""))
+            if pairs is None:
+                message = f"{shorten(values[key])} is not a list of pairs"
+                wrong.append((key, message, "Write pairs: ring=canary, region=eu."))
+            elif pairs:
+                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
+        if NAME.fullmatch(name) is None:
+            rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+            wrong.append(("name", f'"{shorten(name)}" cannot be the name of a workspace', rule))
+        elif name in taken:
+            wrong.append(("name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."))
+        else:
+            taken.add(name)
+            yield name, source.mapping(body, marks)
+        problems += [_problem(_CODE, message, source.where(marks[key]), hint=hint) for key, message, hint in wrong]
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:
     """Parse `ring=canary, region=eu`; None if it is something else, or names a key twice."""
-    pairs: dict[str, Json] = {}
-    for part in filter(None, (part.strip() for part in re.split("[,;]", cell))):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not key or not equals or key in pairs:
-            return None
-        pairs[key] = value
-    return pairs
+    parts = [[piece.strip() for piece in part.partition("=")] for part in re.split("[,;]", cell) if part.strip()]
+    pairs: dict[str, Json] = {key: value for key, equals, value in parts if key and equals}
+    return pairs if len(pairs) == len(parts) else None

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, UsageError, raise_found, shorten
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.support.files import (
     open_nonblocking,
     outermost_work_tree,
@@ -67,9 +67,12 @@ def require_approval(
     folder = state_folder(environ)
     file = None if folder is None else folder / "token-commands.json"
     command = (*expanded[:1], *command[1:])
-    files = files_of_project(expanded, root)
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
+    files = files_of_project(expanded, root).items()
+    entry = {
+        "project": os.path.realpath(root),
+        "command": list(command),
+        "files": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files},
+    }
     known = _approved_commands(file)
     # What a folder holds is not compared, so a command that names one is asked for each time.
     may_store = not folders_of_project(expanded, root)
@@ -106,14 +109,16 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     These are the files of the project and of the repository that it is in, and whatever links among them lead to.
     """
     # `sh -c "./token.sh; true"` and `--config=token.ini` name files in parts of words.
-    parts = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
-    names = {part for word in command for part in (word, *parts.split(word))}
+    names = {part for word in command for part in (word, *re.split(r"[\s;&|<>()`'\"=,:@$]+", word))}
     real = Path(os.path.realpath(root))
     top = outermost_work_tree(real) or real
     # Path.is_file may raise, for a name that is too long.
     files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113  as said above
-    seen = (os.path.normpath, os.path.realpath)
-    return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
+    return {
+        name: path
+        for name, path in files.items()
+        if any(Path(seen).is_relative_to(top) for seen in (os.path.normpath(path), os.path.realpath(path)))
+    }
 
 
 def folders_of_project(command: Sequence[str], root: Path) -> list[str]:
@@ -167,99 +172,100 @@ class Secret:
         return "Secret(…)"
 
 
-class EnvToken(Struct, frozen=True):
-    """A token in an environment variable; `value` is None if it is unset, empty or not allowed."""
+class Token(Struct, frozen=True, kw_only=True):
+    """A source of the token.
 
-    name: str
-    value: Secret | None
-    allowed: bool = True
+    origin, hint: what messages call it, and how to give it a token. read: returns its text, when it is needed.
+    warning: that others can read it.
+    """
 
-    def secret(self) -> Secret:
-        """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
-        if not self.allowed:
-            raise TokenSourceForbidden(
-                f"a token must not come from the environment variable {shorten(self.name)}",
-                hint=f"Use one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}",
-            )
-        if self.value is None:
-            raise TokenUnavailable(
-                f"the environment variable {self.name} is not set", hint=f"Set it to the token: {self.name}=…"
-            )
-        return _usable(
-            self.value.reveal(),
-            f"the environment variable {self.name}",
-            f"Set it to the token, in one line: {self.name}=…",
-        )
-
-
-class FileToken(Struct, frozen=True):
-    """A token that is the whole content of a file. folders: where token files are allowed, the project's included."""
-
-    path: Path
-    folders: tuple[Path, ...]
+    origin: str
+    hint: str
+    read: Callable[[], str]
+    warning: Problem | None = None
 
     def secret(self) -> Secret:
-        """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
-        real = Path(os.path.realpath(self.path))
-        if not self._allowed(real):
+        """Return the token without its trailing newline. Raises TokenUnavailable and TokenSourceForbidden."""
+        token = strip_final_newline(self.read())
+        if wrong := token_problem(token):
+            raise TokenUnavailable(f"{self.origin} does not hold a valid token: {wrong}", hint=self.hint)
+        return Secret(token)
+
+
+def env_token(name: str, environ: Mapping[str, str], *, is_allowed: bool = True) -> Token:
+    """Return the token source of an environment variable; an empty value counts as unset."""
+    # Made at once, so that no output shows the token, be it used or not.
+    value = Secret(environ[name]) if is_allowed and environ.get(name) else None
+
+    def read() -> str:
+        if not is_allowed:
             raise TokenSourceForbidden(
-                f"the token file {self.path} is outside the project",
+                f"a token must not come from the environment variable {shorten(name)}",
+                hint=f"Use one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(name)}",
+            )
+        if value is None:
+            raise TokenUnavailable(f"the environment variable {name} is not set", hint=f"Set it to the token: {name}=…")
+        return value.reveal()
+
+    hint = f"Set it to the token, in one line: {name}=…"
+    return Token(origin=f"the environment variable {name}", hint=hint, read=read)
+
+
+def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> Token:
+    """Return the token source of a file that is the token. folders: where token files are allowed."""
+
+    def read() -> str:
+        real = Path(os.path.realpath(path))
+        if not _is_allowed(real, folders):
+            raise TokenSourceForbidden(
+                f"the token file {path} is outside the project",
                 hint=f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER",
             )
         try:
             with open_nonblocking(real, os.O_NOFOLLOW) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise OSError(None, "it is a pipe or a device, not a file")
-                text = file.read(65_536).decode("utf-8")
+                return file.read(65_536).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise TokenUnavailable(f"the token file {self.path} cannot be read: {reason}", hint=_FILE_HINT) from error
-        return _usable(text, f"the file {self.path}", _FILE_HINT)
+            raise TokenUnavailable(f"the token file {path} cannot be read: {reason}", hint=_FILE_HINT) from error
 
-    def warning(self, source: SourceLocation) -> Problem | None:
-        """Return a warning if other users of this machine can read the file."""
-        is_used = self._allowed(Path(os.path.realpath(self.path))) and self.path.is_file()
-        if not is_used or not self.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            return None
-        return Problem(
-            code="token/readable",
-            message=f"others on this machine can read the token file {self.path}",
-            severity=Severity.WARNING,
-            hint=f"chmod 600 {shlex.quote(str(self.path))}",
-            source=source,
-        )
-
-    def _allowed(self, real: Path) -> bool:
-        """Whether the resolved path is in one of the folders and not inside a `.git` directory."""
-        inside = (real.relative_to(folder) for folder in self.folders if real.is_relative_to(folder))
-        return any(".git" not in path.parts for path in inside)
+    is_used = _is_allowed(Path(os.path.realpath(path)), folders) and path.is_file()
+    is_open = is_used and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    readable = Problem(
+        code="token/readable",
+        message=f"others on this machine can read the token file {path}",
+        severity=Severity.WARNING,
+        hint=f"chmod 600 {shlex.quote(str(path))}",
+        source=source,
+    )
+    return Token(origin=f"the file {path}", hint=_FILE_HINT, read=read, warning=readable if is_open else None)
 
 
-class CommandToken(Struct, frozen=True):
-    """A token that a command prints to stdout. The command runs only when the token is needed.
+def _is_allowed(real: Path, folders: Sequence[Path]) -> bool:
+    """Whether a resolved path is in one of the folders and not inside a `.git` directory."""
+    inside = (real.relative_to(folder) for folder in folders if real.is_relative_to(folder))
+    return any(".git" not in path.parts for path in inside)
 
-    pattern: its words as the project file has them, before variables are expanded. They are what is approved.
+
+def _command_token(
+    command: Sequence[str], pattern: Sequence[str], root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> Token:
+    """Return the token source of a command, which prints it to stdout; its stderr is passed through.
+
+    It runs without a shell, only when the token is needed. pattern: its words as the project file has them,
+    before variables are expanded. They are what is approved.
     """
+    words = shlex.join(command)
 
-    command: tuple[str, ...]
-    folder: Path
-    pattern: tuple[str, ...]
-    environ: Mapping[str, str]
-    ask: Ask | None = None
-
-    def secret(self) -> Secret:
-        """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
-
-        Raises TokenUnavailable, and TokenSourceForbidden for a command that is not approved.
-        """
+    def read() -> str:
         import subprocess  # slow to import, and few tokens come from a command
 
-        require_approval(self.pattern, self.command, self.folder, self.environ, self.ask)
-        words = shlex.join(self.command)
+        require_approval(pattern, command, root, environ, ask)
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
-                self.command,
-                cwd=self.folder if files_of_project(self.command, self.folder) else Path("/"),
+                command,
+                cwd=root if files_of_project(command, root) else Path("/"),
                 stdout=subprocess.PIPE,
                 timeout=_PATIENCE,
                 check=False,
@@ -271,44 +277,39 @@ class CommandToken(Struct, frozen=True):
             raise TokenUnavailable(
                 f"the command {words} gave no token: it exited with {done.returncode}", hint=_COMMAND_HINT
             )
-        return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
+        return done.stdout.decode("utf-8", "replace")
+
+    return Token(origin=f"the command {words}", hint=_COMMAND_HINT, read=read)
 
 
-Token = EnvToken | FileToken | CommandToken
+def declared_token(
+    project: ProjectFile, workspace: str, root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> Token | None:
+    """Return the source of a workspace's token, without reading it: LMSCONF_TOKEN, else the file's, if any.
 
-
-def token_source_from(
-    source: Mapping[str, Json],
-    root: Path,
-    environ: Mapping[str, str],
-    ask: Ask | None,
-    variables: Mapping[str, str],
-) -> Token:
-    """Return the token source declared in the project file, without reading the token.
-
-    variables: name → value of `$(name)` in it. ask: the prompt for a command that is not
-    approved yet. Raises LmsconfError for a relative path in LMSCONF_TOKEN_DIRS.
+    ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
+    LMSCONF_TOKEN_DIRS.
     """
-    expanded = members(map_texts({**source}, lambda text: expand_pattern(text, variables)))
+    if environ.get("LMSCONF_TOKEN"):
+        return env_token("LMSCONF_TOKEN", environ)
+    source = members(project.mapping_at("workspaces", workspace).get("token"))
+    variables = project.pattern_values(workspace)
+    expanded = members(map_texts(source, lambda text: expand_pattern(text, variables)))
     if "env" in source:
         name = str(expanded["env"])
-        return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
+        return env_token(name, environ, is_allowed=env_may_hold_token(name, environ))
     if "file" in source:
         named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
         for name in named:
             if not name.startswith("/"):
                 raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
-        return FileToken(
-            root / Path(str(expanded["file"])).expanduser(),
-            tuple(Path(os.path.realpath(folder)) for folder in (root, *named)),
-        )
+        path = root / Path(str(expanded["file"])).expanduser()
+        folders = [Path(os.path.realpath(folder)) for folder in (root, *named)]
+        return _file_token(path, folders, project.places.at("workspaces", workspace, "token"))
+    if "command" not in source:
+        return None
     words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
-    return CommandToken(words, root, pattern, environ, ask)
-
-
-def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:
-    """Return the token source of an environment variable; an empty value counts as unset."""
-    return EnvToken(name, Secret(environ[name]) if environ.get(name) else None)
+    return _command_token(words, pattern, root, environ, ask)
 
 
 def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
@@ -317,14 +318,6 @@ def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
     if name == "LMSCONF_PLAN_KEY" or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return False
     return name.startswith(_OURS) or name in re.split(r"[,:\s]+", environ.get(ENVS, ""))
-
-
-def _usable(text: str, origin: str, hint: str) -> Secret:
-    """Return the token without its trailing newline. Raises TokenUnavailable if it is not valid in an HTTP header."""
-    token = strip_final_newline(text)
-    if wrong := token_problem(token):
-        raise TokenUnavailable(f"{origin} does not hold a valid token: {wrong}", hint=hint)
-    return Secret(token)
 
 
 PARTS: Final = ("url", "token", "command", "dialect")
@@ -350,24 +343,22 @@ NOWHERE: Final = RequestDestination()
 
 def request_destination(project: ProjectFile, workspace: str, root: Path) -> RequestDestination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
-    dialect = project.merged_mapping("dialect", workspace)
     at = project.dialect_locations(workspace)
-    places = {"dialect": next(iter(at.values()))} if at else {}
     declared = project.mapping_at("workspaces", workspace)
-    if workspace == ENV_WORKSPACE or not declared:
-        return RequestDestination(dialect=dialect, places=places)
+    places = {
+        part: project.places.at("workspaces", workspace, key)
+        for part, key in (("url", "url"), ("token", "token"), ("command", "token"))
+        if key in declared
+    }
     # Expanded: a label that a branch changes may choose another variable, file or argument.
     values = project.pattern_values(workspace)
     token = map_texts(declared.get("token"), lambda text: expand_pattern(text, values))
-    parts = (("url", "url"), ("token", "token"), ("command", "token"))
-    path = ("workspaces", workspace)
-    places |= {part: project.places.at(*path, key) for part, key in parts if key in declared}
     command = cast("list[str]", members(token).get("command", []))
     return RequestDestination(
-        url=str(declared["url"]),
+        url=cast("str | None", declared.get("url")),
         token=cast("Mapping[str, Json] | None", token),
-        dialect=dialect,
-        places=places,
+        dialect=project.merged_mapping("dialect", workspace),
+        places={"dialect": next(iter(at.values())), **places} if at else places,
         programs=(*files_of_project(command, root), *folders_of_project(command, root)),
     )
 
@@ -417,9 +408,8 @@ def _differences(now: RequestDestination, base: RequestDestination, name: str) -
         named = f"the token's command names {_shown(now.programs[0])}"
         yield "command", f"{named}, and the project's files may be changed"
     if now.dialect != base.dialect:
-        both = now.dialect.keys() | base.dialect.keys()
-        keys = [key for key in both if now.dialect.get(key) != base.dialect.get(key)]
-        yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(sorted(keys)))}"
+        keys = sorted(dict(now.dialect.items() ^ base.dialect.items()))
+        yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(keys))}"
 
 
 def _shown(value: object) -> str:

@@ -38,12 +38,11 @@ from lmsconf.project.config_file import (
 from lmsconf.project.config_reader import SANDBOX, path_problem, read_project_file, sandbox_path, url_problem
 from lmsconf.project.credentials import (
     Ask,
-    FileToken,
     RequestDestination,
     Token,
+    declared_token,
     env_token,
     request_destination,
-    token_source_from,
 )
 from lmsconf.support.files import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
@@ -192,9 +191,7 @@ def settings_of(
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
     policy = _policy(project, chosen.name, today or datetime.now(project.timezone() or UTC).date())
     folders = _folders(project, chosen.name, root)
-    # A variable and a command have nothing to warn about.
-    at = project.places.at("workspaces", chosen.name, "token")
-    unsafe = chosen.token.warning(at) if isinstance(chosen.token, FileToken) else None
+    unsafe = None if chosen.token is None else chosen.token.warning
     # An empty list allows no host: a pipeline passes a missing value as an empty string.
     hosts = environ.get(ALLOWED_HOSTS)
     kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
@@ -247,7 +244,6 @@ def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -
     """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
     outside, _ = path_problem(root, name) or ("", "")
     around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
-    is_twice = names.count(name) > 1
     what = "is named twice" if around is None else f"is inside {shorten(around)}"
     yield (
         VARIABLE_START in name,
@@ -256,7 +252,7 @@ def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -
     )
     yield bool(outside), outside, "Name a folder inside the project, without `..`."
     yield (
-        is_twice or around is not None,
+        names.count(name) > 1 or around is not None,
         f"{shorten(name)} {what}, so its files would be read twice",
         "Name each folder once, and none inside another.",
     )
@@ -286,8 +282,8 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
     url = environ.get("LMSCONF_URL")
     if not url:
         return None
-    checked = (("project/url", url_problem(url)), ("project/outside", path_problem(root, sandbox_path(url))))
-    for code, wrong in checked:
+    outside = path_problem(root, sandbox_path(url))
+    for code, wrong in (("project/url", url_problem(url)), ("project/outside", outside)):
         if wrong is not None:
             raise problem_found(code, f"LMSCONF_URL: {wrong[0]}", wrong[1])
     return WorkspaceConfig(
@@ -300,16 +296,11 @@ def _from_file(
 ) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
     declared = project.mapping_at("workspaces", name)
-    url, seed, token = str(declared["url"]), declared.get("seed"), declared.get("token")
-    source: Token | None = None
-    if environ.get("LMSCONF_TOKEN"):
-        source = env_token("LMSCONF_TOKEN", environ)
-    elif isinstance(token, dict):
-        source = token_source_from(cast("Mapping[str, Json]", token), root, environ, ask, project.pattern_values(name))
+    url, seed = str(declared["url"]), declared.get("seed")
     return WorkspaceConfig(
         name=name,
         url=url,
-        token=source,
+        token=declared_token(project, name, root, environ, ask),
         seed=None if seed is None else root / str(seed),
         database=_database(url, root),
     )

@@ -20,12 +20,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
+from lmsconf.manifest.file_set import MANIFEST_SCHEMA, MANIFESTS, PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.support.files import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
-MANIFEST_SCHEMA: Final = "manifest.schema.json"
-PROJECT_SCHEMA: Final = "project.schema.json"
 
 
 def schema_texts() -> dict[str, str]:
@@ -112,7 +110,6 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
 def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
     first = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
-    needs_packages = answers.ci is not CiSystem.NONE
     requirements = (
         "# The jobs have the token, so they install only packages with a hash here, and fail without one. Let "
         "pip-compile or uv\n# write the complete list, from your own index, with --generate-hashes.\n"
@@ -122,7 +119,7 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
         f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first,
         **({"workspace.yaml": _text("workspace.yaml")} if answers.embedded else {}),
         **(schema_texts() if answers.schemas else {}),
-        **({"requirements.txt": requirements} if needs_packages else {}),
+        **({"requirements.txt": requirements} if answers.ci is not CiSystem.NONE else {}),
         **{path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()},
         ".gitignore": _text("gitignore"),
         PROJECT_FILE: _project(answers),
@@ -131,8 +128,8 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
 
 def project_entries(answers: InitAnswers) -> tuple[str, ...]:
     """Return the files and folders of a new project that belong into its repository, for `git add`."""
-    files = (path.partition("/")[0] for path in render_project_files(answers, ""))
-    return tuple(sorted(set(files), key=lambda name: (name.startswith("."), name)))
+    files = {path.partition("/")[0] for path in render_project_files(answers, "")}
+    return tuple(sorted(files, key=lambda name: (name.startswith("."), name)))
 
 
 def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:

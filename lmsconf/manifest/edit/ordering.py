@@ -8,11 +8,12 @@ blank lines, is a heading: parts are ordered above and below it, and none moves 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any, Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, raise_found
 from lmsconf.manifest.edit.text_edits import Part, TextBuffer, UnsafeEdit, part_spans
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents
 from lmsconf.manifest.nodes import FOR_EACH
@@ -65,13 +66,8 @@ def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
     if node.kind == "list" and buffer.text[start : start + 1] != "-":
         raise UnsafeEdit(node, "an item has no dash")
     indent = start - buffer.line_start(start)
-    end = after = buffer.next_line(content_end)
-    while after < len(buffer.text):
-        line = buffer.text[after : buffer.next_line(after)]
-        if line.strip() and (not line.lstrip(" ").startswith("#") or len(line) - len(line.lstrip(" ")) <= indent):
-            break
-        after = buffer.next_line(after)
-        end = after if line.strip() else end
+    below = re.compile(rf"(?:(?:[^\S\n]*+\n)*+ {{{indent + 1},}}#[^\n]*+\n)*+")
+    end = cast("re.Match[str]", below.match(buffer.text, buffer.next_line(content_end))).end()
     return Part(buffer.comment_above(buffer.line_start(start), rf" {{0,{indent}}}{_COMMENT}"), start, end)
 
 
@@ -97,9 +93,6 @@ def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Seque
     return [(part.comment, part.end) for part in parts]
 
 
-BY_HAND: Final = "Nothing was changed in this file. Order it by hand, or move the comment or anchor."
-
-
 def order_manifest(name: str, text: str, schema: Schema) -> str:
     """Return the text of a manifest in order; equal if it is in order. What is reordered ends in a line break.
 
@@ -107,8 +100,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     be ordered safely, with a warning.
     """
     before = read_yaml(name, text)
-    if before.problems:
-        raise ProblemsFound(before.problems)
+    raise_found(before.problems)
     for document in before.documents:
         value, known = document.value, properties(schema)
         if not isinstance(value, dict) or not all(key in known or key.startswith("x-") for key in value):
@@ -131,9 +123,14 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    return ProblemsFound(
-        [Problem(code="fmt/left", message=f"not ordered: {why}", severity=Severity.WARNING, hint=BY_HAND, source=where)]
+    problem = Problem(
+        code="fmt/left",
+        message=f"not ordered: {why}",
+        severity=Severity.WARNING,
+        hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
+        source=where,
     )
+    return ProblemsFound([problem])
 
 
 def _unordered(value: Json) -> Json:

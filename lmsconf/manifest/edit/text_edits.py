@@ -88,12 +88,12 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _member(name, item, indent)
-        return
-    for item in value:
-        if isinstance(item, dict) and not _fits(f"{indent}- ", item):
-            yield from _entry_lines(item, indent)
-        else:
-            yield f"{indent}- {format_inline(item, in_brackets=False)}"
+    else:
+        for item in value:
+            if isinstance(item, dict) and not _fits(f"{indent}- ", item):
+                yield from _entry_lines(item, indent)
+            else:
+                yield f"{indent}- {format_inline(item, in_brackets=False)}"
 
 
 def _is_table(items: Sequence[Json]) -> bool:
@@ -153,8 +153,8 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blanks = (_BLANK_LINES if lines else re.compile(r"[ \t]*")).match(self.text, at)
-        return blanks.end() if blanks else at
+        blanks = _BLANK_LINES if lines else re.compile(r"[ \t]*")
+        return cast("re.Match[str]", blanks.match(self.text, at)).end()
 
     def comment_above(self, start: int, pattern: str) -> int:
         """Return the start of the lines right above a line that match a pattern; `start` if there are none."""
@@ -195,11 +195,10 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     if node.kind != "scalar" and not node.flow:
         raise UnsafeEdit(node, "it spans several lines")
     text = format_inline(raw, in_brackets=node.inside)
-    if isinstance(raw, str):
-        if node.style == "'" and raw.isprintable():
-            text = "'" + raw.replace("'", "''") + "'"
-        elif node.style == '"':
-            text = double_quoted(raw)
+    if isinstance(raw, str) and node.style == "'" and raw.isprintable():
+        text = "'" + raw.replace("'", "''") + "'"
+    elif isinstance(raw, str) and node.style == '"':
+        text = double_quoted(raw)
     is_nothing = node.start == node.end and buffer.text[node.start - 1 : node.start] not in ("", " ")
     return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)
 
@@ -315,12 +314,11 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> T
     others = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
     is_about_item = at > 0 or len(rows) == 1 or others or re.match(r"\s*[^\s#].*\s#", list_line) is not None
     start = row.comment if node.commented and is_about_item else buffer.line_start(row.start)
-    end = row.end
     is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
-    if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
-        # Of the blank lines around a removed item those above are kept; a list does not begin with one.
-        end = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, end)).end()
-    return TextEdit(start, end)
+    # Of the blank lines around a removed item those above are kept; a list does not begin with one.
+    takes_blanks = is_blank_above or (at == 0 and len(node.removed) < len(rows))
+    blanks = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, row.end))
+    return TextEdit(start, blanks.end() if takes_blanks else row.end)
 
 
 def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:

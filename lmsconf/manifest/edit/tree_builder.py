@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final, Literal, cast
 
 import yaml
@@ -125,10 +126,9 @@ class _TreeBuilder(Struct):
 
     def _placed(self, event: Any, parent: Node | None) -> Node:
         """Return a node with its position; `start` is after its anchor and tag, which a replacement must keep."""
-        begins, before = event.start_mark, re.compile(r"[&!]\S*\s*")
-        start = begins.index
-        while not isinstance(event, yaml.AliasEvent) and (prefix := before.match(self.text, start)):
-            start = prefix.end()
+        begins = event.start_mark
+        prefix = re.compile(r"(?:[&!]\S*\s*)*+").match(self.text, begins.index)
+        start = cast("re.Match[str]", prefix).end()
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
         written = self.text[start : event.end_mark.index].rstrip()  # a block scalar ends after the line break
         return Node(
@@ -170,6 +170,5 @@ _KINDS: Final[dict[type, Any]] = {
 def node_and_descendants(node: Node) -> Iterator[Node]:
     """Yield a node and its descendants; the target of an alias is not a descendant of it."""
     yield node
-    for part in node.parts:
-        for child in part:
-            yield from node_and_descendants(child)
+    for child in chain.from_iterable(node.parts):
+        yield from node_and_descendants(child)

@@ -93,10 +93,10 @@ class YamlEditor:
         """Yield the text edits of a node and its descendants."""
         if node.replacement is not UNCHANGED:
             yield replacement_edit(self._buffer, node, node.value())
-            return
-        yield from part_edits(self._buffer, node)
-        for child in chain.from_iterable(node.kept()):
-            yield from self._pieces(child)
+        else:
+            yield from part_edits(self._buffer, node)
+            for child in chain.from_iterable(node.kept()):
+                yield from self._pieces(child)
 
 
 def refuse_shared(node: Node) -> None:
@@ -310,7 +310,8 @@ def _find(node: Node, wanted: Condition) -> int:
 def _turn(item: Node, wanted: Condition) -> None:
     """Change a condition to another one on the same field. Raises ProblemsFound."""
     old = cast(Condition, item.value())
-    before, after = _choices(unescape_variables(old)), _choices(wanted)
+    before = cast("list[Json]", unescape_variables(old.get("choices", [])))
+    after = cast("list[Json]", wanted.get("choices", []))
     if after and before:
         change_list(item, "choices", choice_key, _without(before, after), _without(after, before))
     elif after:
@@ -325,8 +326,3 @@ def _turn(item: Node, wanted: Condition) -> None:
 def _without(choices: Sequence[Json], others: Sequence[Json]) -> list[Json]:
     known = set(map(choice_key, others))
     return [one for one in choices if choice_key(one) not in known]
-
-
-def _choices(raw: Json) -> list[Json]:
-    choices = raw.get("choices") if isinstance(raw, dict) else None
-    return choices if isinstance(choices, list) else []
