@@ -48,7 +48,7 @@ from lmsconf.kinds.smart_group import (
     systems_by_content,
 )
 from lmsconf.kinds.user.people_directory import (
-    compare_lists,
+    compare_group,
     people_directory,
     people_display_names,
 )
@@ -105,8 +105,7 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared."""
-    before: Form = {"name": normalize_name(match.row.name)} if match.row else {}
-    return compare_lists(planning, match, LISTS, before, {"name": match.address.name}, {})
+    return compare_group(planning, match, LISTS, {}, {})
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -146,18 +145,14 @@ def similar_members(planning: PlanContext, form: Form) -> Similarity:
 
 def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
     """Create or rename; then, for managers and for members, add people before removing any."""
-    at, row = match.address, match.row
-    path = {"groupId": Ref(at) if row is None else row.id}
-    if row is None:
-        creation = Step(
-            operation="manual-groups.create",
-            body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
-            makes=frozenset({Ref(at)}),
-            uses=free_name_ref(at),
-        )
-        return [creation, *list_steps(planning, match, path, sides)]
-    rename = rename_steps(planning, "manual-groups.rename", path, match, sides)
-    return [*rename, *list_steps(planning, match, path, sides)]
+    at = match.address
+    path = {"groupId": Ref(at) if match.row is None else match.row.id}
+    steps = [*rename_steps(planning, "manual-groups.rename", path, match, sides)]
+    if match.row is None:
+        body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
+        makes = frozenset({Ref(at)})
+        steps = [Step(operation="manual-groups.create", body=body, makes=makes, uses=free_name_ref(at))]
+    return [*steps, *list_steps(planning, match, path, sides)]
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
@@ -240,9 +235,8 @@ def _replaced(
     if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
         return None
     pairs = zip(live, conditions_by_name(planning, live), strict=True)
-    new = (_moved(named, active[one.field]) if one.field in active else named for one, named in pairs)
-    known = tuple(condition for condition in new if condition is not None)
-    return known if len(known) == len(live) else None
+    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
@@ -260,13 +254,11 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     Conditions of a live group as they will be go to `planning.planned_conditions`.
     """
     declared, row, conditions = match.declared, match.row, match.declared.spec.conditions
-    before: Form = {"name": normalize_name(row.name)} if row else {}
-    after: Form = {"name": match.address.name}
+    if conditions is None and row is None:
+        report_missing_key(planning, declared, "conditions")
+        return None
     if conditions is None:
-        if row is None:
-            report_missing_key(planning, declared, "conditions")
-            return None
-        return compare_lists(planning, match, ("managers",), before, after, {})
+        return compare_group(planning, match, ("managers",), {}, {})
     if not check_references(planning, declared, conditions):
         return None
     if row is None:
@@ -277,12 +269,10 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     live = conditions_by_name(planning, (row and row.conditions) or ())
     wanted = keep_system_conditions(conditions, live)
     record_possible_renames(planning, wanted, live)
-    after["conditions"] = sorted_conditions(wanted)
-    if row is not None:
-        before["conditions"] = sorted_conditions(live)
-        if not planning.policy.additive:
-            planning.planned_conditions[row.id] = wanted
-    return compare_lists(planning, match, ("managers",), before, after, sizes={"conditions": len(live)} if row else {})
+    if row is not None and not planning.policy.additive:
+        planning.planned_conditions[row.id] = wanted
+    own, new = sorted_conditions(live), sorted_conditions(wanted)
+    return compare_group(planning, match, ("managers",), {"conditions": own}, {"conditions": new})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:

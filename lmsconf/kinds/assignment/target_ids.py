@@ -6,11 +6,12 @@ the values of `targetType` are not documented (API specification, Content Target
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
@@ -34,7 +35,7 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
@@ -159,7 +160,7 @@ Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
 
 
-_Entry: TypeAlias = "DesiredResource[AssignmentSpec] | DeleteEntry[Any]"
+AssignmentEntry: TypeAlias = DesiredResource[AssignmentSpec] | DeleteEntry[Any]
 
 
 class ContentResolver:
@@ -175,16 +176,16 @@ class ContentResolver:
         self._looks: dict[str, Mapping[str, list[str]]] = {}
         planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
-    def find_id(self, entry: _Entry, *, must: bool = True) -> RemoteId | None:
+    def find_id(self, entry: AssignmentEntry) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
-        must: whether a name that the catalog lacks is a problem.
+        A name that the catalog lacks is no problem of an entry under `absent`.
         """
         spec = entry.spec
         pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
         key = (spec.content, pin or "")
         if key not in self.named:
-            self.named[key] = self._look(entry, pin, must)
+            self.named[key] = self._look(entry, pin)
             if (id := self.named[key]) is not None:
                 self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
@@ -192,66 +193,69 @@ class ContentResolver:
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
         """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
         pin = pin_in(spec.content_pins, self._planning.policy.workspace)
-        if pin is not None:
-            return None if RemoteId(pin) in self._by_id else self._wrong_pin(pin, spec.content)
-        if spec.content in self._by_name:
+        if spec.content in self._by_name if pin is None else pin in self._by_id:
             return None
-        return f'the catalog has no content "{spec.content}"', suggest_name(self._planning, spec.content, self._by_name)
+        return self._lacks(spec.content, pin)
 
-    def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
-        """What is wrong with an id that no content has, and a hint."""
+    def _lacks(self, name: str, pin: RemoteId | None) -> tuple[str, str | None]:
+        """What the catalog lacks, and a hint."""
+        if pin is None:
+            return f'the catalog has no content "{name}"', suggest_name(self._planning, name, self._by_name)
         ids = list_ids(self._by_name.get(name, ()))
         hint = f"{quote_name(name)} has the id {ids}." if ids else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
-    def identity(self, entry: _Entry) -> Identity:
-        """The identity of an assignment that was passed to `find_id`."""
+    def identity(self, entry: AssignmentEntry) -> Identity:
+        """The identity of an assignment."""
         return self.find_id(entry), entry.spec.audience
 
-    def _look(self, entry: _Entry, pin: str | None, must: bool) -> RemoteId | None:
+    def _look(self, entry: AssignmentEntry, pin: RemoteId | None) -> RemoteId | None:
         """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
-        name = entry.spec.content
-        named = self._by_name.get(name, [])
-        pinned = None if pin is None else self._by_id.get(RemoteId(pin))
-        if pin is None and len(named) == 1:
-            return named[0].id
-        # An export writes `content ID` where a manifest cannot hold the name.
-        unnamed = unnamed_content(pin or "")
-        if pinned is not None and (normalize_name(pinned.name) == name or (name == unnamed and not named)):
-            return pinned.id
         report = partial(self._planning.report, entry, at=entry.places.at("content"))
-        if pinned is not None:
-            # lmsconf cannot rename content.
-            live = f', and "{name}" has the id {list_ids(named)}' if named else ""
-            report(
-                "content/other-name",
-                f'the content with the id "{pinned.id}" is called "{pinned.name}" in the catalog{live}',
-                f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
-                "Otherwise correct the id, or remove it.",
-            )
-        elif pin is not None:
-            report("content/pin-not-live", *self._wrong_pin(pin, name))
-        elif named:
+        name: str = entry.spec.content
+        named = self._by_name.get(name, [])
+        if pin is not None:
+            return self._look_pinned(name, pin, named, report)
+        if len(named) == 1:
+            return named[0].id
+        if named:
             report(
                 "content/twice",
                 f'"{name}" is in the catalog with the ids {list_ids(named)}',
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
-        elif must:
-            hint = hint_on_missing(
-                self._planning,
-                CONTENT,
-                suggest_name(self._planning, name, self._by_name),
-                "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
-            )
-            report("content/unknown", f'the catalog has no content "{name}"', hint)
+        elif isinstance(entry, DesiredResource):
+            text, near = self._lacks(name, None)
+            way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
+            report("content/unknown", text, hint_on_missing(self._planning, CONTENT, near, way))
+        return None
+
+    def _look_pinned(
+        self, name: str, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
+    ) -> RemoteId | None:
+        """Return the id if it is that of content with the name; else None, with a problem. named: all with the name."""
+        pinned = self._by_id.get(pin)
+        if pinned is None:
+            report("content/pin-not-live", *self._lacks(name, pin))
+            return None
+        # An export writes `content ID` where a manifest cannot hold the name.
+        if normalize_name(pinned.name) == name or (name == unnamed_content(pin) and not named):
+            return pin
+        # lmsconf cannot rename content.
+        live = f', and "{name}" has the id {list_ids(named)}' if named else ""
+        report(
+            "content/other-name",
+            f'the content with the id "{pin}" is called "{pinned.name}" in the catalog{live}',
+            f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
+            "Otherwise correct the id, or remove it.",
+        )
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
         to, registry = spec.audience, self._planning.registry
-        if self.find_id(entry, must=False) is None:
+        if self.find_id(entry) is None:
             kind, name, names = CONTENT, spec.content, list(self._by_name)
         elif to == EVERYONE or registry.has(to.kind, to.name):
             return None
@@ -269,3 +273,33 @@ def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSp
         f"it is live {len(rows)} times, as {list_ids(rows)}",
         "Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
     )
+
+
+class LiveAssignments(Struct, frozen=True):
+    """The live assignments of a plan by identity, and the entries that name them.
+
+    unclear: each identity that a target may have whose audience is not known → that target. entry_of: identity → the
+    first entry that names it.
+    """
+
+    contents: ContentResolver
+    live: Mapping[Identity, Sequence[TargetRow]]
+    unclear: Mapping[Identity, TargetRow]
+    entry_of: dict[Identity, AssignmentEntry] = field(default_factory=dict)
+
+    def claim(self, entry: AssignmentEntry) -> tuple[AssignmentEntry, Sequence[TargetRow], TargetRow | None]:
+        """Return the first entry of the same assignment, which may be this one, its targets, and an unclear one."""
+        key = self.contents.identity(entry)
+        return self.entry_of.setdefault(key, entry), self.live.get(key, ()), self.unclear.get(key)
+
+
+def live_assignments(planning: PlanContext) -> LiveAssignments:
+    """Return the live assignments; one of an unresolved audience is under an address with its id."""
+    live: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
+    unclear: dict[Identity, TargetRow] = {}
+    for row in planning.snapshot.rows(TargetRow):
+        audience = resolve_audience(planning, row)
+        live[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
+        if audience is None:
+            unclear |= {(row.content, candidate): row for candidate in audience_candidates(planning, row)}
+    return LiveAssignments(ContentResolver(planning), live, unclear)

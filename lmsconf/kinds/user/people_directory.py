@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import did_you_mean_email, grouped, normalize_email
+from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
 
 
 class PeopleDirectory(Struct, frozen=True):
@@ -164,10 +164,9 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     later = {row.id: row for row in rows.values()}
     to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
     hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
-    may_create = planning.policy.create_people
+    new = [one.address.name for one in matched.matches if one.row is None and planning.policy.create_people]
     directory = PeopleDirectory.of(
-        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)),
-        frozenset(one.address.name for one in matched.matches if one.row is None and may_create) - hidden,
+        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)), frozenset(new) - hidden
     )
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     planning.people = replace(
@@ -262,22 +261,19 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
         )
 
 
-def compare_lists(
-    planning: PlanContext,
-    match: Match[Any, Any],
-    keys: Iterable[str],
-    before: Form,
-    after: Form,
-    sizes: dict[str, int],
+def compare_group(
+    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], own: Form, wanted: Form
 ) -> BeforeAfter | None:
     """Return both sides of a group with its declared lists of people; None, with a problem, if one was not read.
 
-    before, after, sizes: of its name and conditions. keys: those of which a new group leaves some to the service.
+    own, wanted: what it has and is to have beside its name and these lists. keys: of the lists that it can have.
     """
     row, declared, directory = match.row, match.declared, people_directory(planning)
-    sides = BeforeAfter(before=before, after=after, sizes=sizes)
+    before: Form = {"name": normalize_name(row.name), **own} if row else {}
+    after: Form = {"name": match.address.name, **wanted}
+    sizes, archived = {key: len(cast("Collection[object]", items)) for key, items in own.items()}, {}
     for key, people in declared_lists(declared.spec):
-        after[key] = wanted = report_unknown_people(planning, declared, key, people)
+        after[key] = listed = report_unknown_people(planning, declared, key, people)
         live = PeopleList(frozenset())
         if row is not None:
             ids: frozenset[RemoteId] | None = getattr(row, key)
@@ -285,14 +281,14 @@ def compare_lists(
                 report_unread_list(planning, declared.address, key, declared.places.at(key))
                 return None
             note_unlisted_ids(planning, declared, key, ids)
-            before[key] = live = directory.live_to_compare(ids, wanted)
-            sides.sizes[key] = count_for_share(planning, ids)
-            sides.archived[key] = directory.live_to_compare(planning.archived_ids & ids, wanted).include
+            before[key] = live = directory.live_to_compare(ids, listed)
+            sizes[key] = count_for_share(planning, ids)
+            archived[key] = directory.live_to_compare(planning.archived_ids & ids, listed).include
         if key == "managers":
-            check_managers(planning, declared, wanted.include, live.include)
+            check_managers(planning, declared, listed.include, live.include)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=tuple(key for key in keys if key not in after))
-    return sides
+    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
