@@ -173,7 +173,7 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> 
         return normalize_name(answer.as_text) == wanted
     both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
     shown = {wanted}.union(*(one for one in both if wanted in one))
-    return any(normalize_name(choice) in shown for choice in answer.picked)
+    return not shown.isdisjoint(map(normalize_name, answer.picked))
 
 
 _VERIFICATIONS: Final = {

@@ -41,6 +41,7 @@ from lmsconf.kinds.smart_group import (
     condition_refs,
     conditions_by_id,
     conditions_by_name,
+    conditions_of,
     keep_system_conditions,
     record_possible_renames,
     sorted_conditions,
@@ -285,7 +286,7 @@ def why_conditions_stay(sides: BeforeAfter) -> str | None:
 
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
-    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    conditions = conditions_of(form)
     return Similarity(
         of="conditions",
         key=SimilarConditions(conditions) if conditions else None,

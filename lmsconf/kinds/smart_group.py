@@ -208,10 +208,14 @@ def sorted_conditions(conditions: Iterable[DeclaredCondition]) -> tuple[Declared
     return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
 
+def conditions_of(form: Form) -> tuple[DeclaredCondition, ...]:
+    """Return the conditions of a form; none without the key."""
+    return cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+
+
 def sorted_for_request(form: Form) -> list[DeclaredCondition]:
     """Return the conditions of a form in the order in which requests send them."""
-    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
-    return sorted(conditions, key=lambda one: str(one.to_json()))
+    return sorted(conditions_of(form), key=lambda one: str(one.to_json()))
 
 
 def keep_system_conditions(
@@ -303,8 +307,7 @@ def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGr
 
     What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.
     """
-    deletions = () if planning.policy.additive else matched.deletions
-    deleted = frozenset(one.row.id for one in deletions if planning.chosen(one.address))
+    deleted = frozenset(one.row.id for one in planning.planned(matched.deletions))
     for row in planning.snapshot.rows(SmartGroupRow):
         before = conditions_by_name(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
@@ -344,8 +347,11 @@ def _plan_condition_losses(
                 address=loss.address,
             )
         return
-    chosen = [match for match in matched.matches if planning.chosen(match.address)]
-    settled = {match.row.id for match in chosen if match.row and match.declared.spec.conditions is not None}
+    settled = {
+        match.row.id
+        for match in matched.matches
+        if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
+    }
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
         if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
@@ -380,14 +386,18 @@ def _add_side_effect(
             hint="Declare that smart group with new `conditions`, or list it under `absent`.",
             address=cause.address,
         )
-    before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
+    live = row.conditions or ()
+    before, after = (sorted_conditions(conditions_by_name(planning, conditions)) for conditions in (live, remaining))
     planning.side_effects.append(
         SideEffect(
             address=at,
             row=row,
             with_=cause.address,
             reason=f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions",
-            sides=BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())}),
+            sides=BeforeAfter(
+                before={"name": name, "conditions": before},
+                after={"name": name, "conditions": after},
+                sizes={"conditions": len(live)},
+            ),
         )
     )

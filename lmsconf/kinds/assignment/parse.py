@@ -261,8 +261,7 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     least, most = size.get("min"), size.get("max")
     hint = "Correct it, or write two tests."
     if least is not None and most is not None and least > most:
-        message = f"tests: size: min is {least:,}, and max is {most:,}"
-        entry.problem("manifest/test", message, "size", "min", hint=hint)
+        entry.problem("manifest/test", f"tests: size: min is {least:,}, and max is {most:,}", "size", "min", hint=hint)
         return None
     if "has" in body and "has_not" in body:
         entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=hint)

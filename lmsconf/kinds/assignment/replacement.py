@@ -125,8 +125,14 @@ class _ReplacementPlanner(Struct):
         new = contents.identity(entry)
         if missing := contents.missing(old.spec):
             # Harmless once the new assignment exists.
-            severity = Severity.NOTE if self.known.live.get(new) else Severity.ERROR
-            report_replacement(planning, "unknown", old, missing=missing[0], hint=missing[1], severity=severity)
+            report_replacement(
+                planning,
+                "unknown",
+                old,
+                missing=missing[0],
+                hint=missing[1],
+                severity=Severity.NOTE if self.known.live.get(new) else Severity.ERROR,
+            )
             return
         content = contents.find_id(old)
         if content is None:
@@ -190,8 +196,13 @@ class _ReplacementPlanner(Struct):
         reason = f"it is replaced by {', '.join(map(str, by))}"
         spec = replace(old.spec, replaced_by=by, after=kept.union(by))
         if not how.becomes_optional and how.closes is None:
-            absent = DeleteEntry(address=old.address, spec=spec, places=old.places)
-            return Deletion(address=old.address, row=row, absent=absent, reason=reason, replaced_by=by)
+            return Deletion(
+                address=old.address,
+                row=row,
+                absent=DeleteEntry(address=old.address, spec=spec, places=old.places),
+                reason=reason,
+                replaced_by=by,
+            )
         if how.becomes_optional and not row.mandatory:
             return None
         window = parse_live_window(self.planning, row, old)
@@ -201,8 +212,9 @@ class _ReplacementPlanner(Struct):
         if how.closes is not None and finish is not None and finish <= how.closes:
             return None
         if how.closes is not None and start is not None and start >= how.closes:
-            begins = format_time(start, self.planning.policy.timezone)
-            report_replacement(self.planning, "begins later", old, begins=begins)
+            report_replacement(
+                self.planning, "begins later", old, begins=format_time(start, self.planning.policy.timezone)
+            )
             return None
         mandatory = row.mandatory and not how.becomes_optional
         spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
@@ -304,19 +316,21 @@ class _ReplacementPlanner(Struct):
             for row in rows if key not in self.settled and key[0] in self.planning.kept_until else ():
                 kept = _kept_by(self.planning, key, row)
                 address = assignment_address(self.planning.registry.name(CONTENT, row.content) or "", key[1])
-                if kept is not None and not matches_patterns(str(address), self.planning.policy.leave_alone):
-                    self.settled.add(key)
-                    self._delete_kept(address, row, *kept)
-
-    def _delete_kept(self, address: Address, row: TargetRow, entry: _Declared, one: Replacement) -> None:
-        """Delete an assignment by which somebody kept a content, if the day is over."""
-        if one.keep_until is None or not is_over(self.planning, one.keep_until):
-            return
-        spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
-        absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
-        until = format_time(one.keep_until, self.planning.policy.timezone)
-        reason = f"it was kept until {until} for somebody in progress"
-        self.out.deletions.append(Deletion(address=address, row=row, absent=absent, reason=reason))
+                if kept is None or matches_patterns(str(address), self.planning.policy.leave_alone):
+                    continue
+                self.settled.add(key)
+                entry, one = kept
+                if one.keep_until is not None and is_over(self.planning, one.keep_until):
+                    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
+                    until = format_time(one.keep_until, self.planning.policy.timezone)
+                    self.out.deletions.append(
+                        Deletion(
+                            address=address,
+                            row=row,
+                            absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
+                            reason=f"it was kept until {until} for somebody in progress",
+                        )
+                    )
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:

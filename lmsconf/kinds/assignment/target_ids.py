@@ -134,10 +134,10 @@ def live_audiences(planning: PlanContext) -> Audiences:
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target, None if it is not known, or has no name."""
     key = live_audiences(planning).of(row)
-    if key is None or key == EVERYONE_KEY:
-        return None if key is None else EVERYONE
-    name = planning.registry.name(*key)
-    return Address.of(key[0], name) if name else None
+    if key == EVERYONE_KEY:
+        return EVERYONE
+    name = None if key is None else planning.registry.name(*key)
+    return Address.of(key[0], name) if key and name else None
 
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:

@@ -56,7 +56,7 @@ def record_deletions(
         dropped = frozenset(before.names.keys() - after.names.keys())
         if one.row is not None and dropped:
             losses.append(FieldOrChoiceDeletion(one.address, one.row, dropped))
-    planning.losses = [one for one in losses if planning.chosen(one.address) and not planning.policy.additive]
+    planning.losses = planning.planned(losses)
     return planning.losses
 
 
@@ -68,32 +68,42 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
     if not planning.losses:
         return
     known = known_answers(planning.snapshot)
-    everybody: set[RemoteId] = set()
-    is_unknown = False
-    for loss in planning.losses:
-        moved = _answering(planning, people, loss)
-        lost: set[RemoteId] = set()
-        is_unread = False
-        for subject, called in loss.subjects:
-            holders, why = _holders_of(known, loss, subject, moved)
-            lost |= holders
-            is_unread |= why is not None
-            # A snapshot file may have only counts.
-            counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
-            _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
-        everybody |= lost
-        is_unknown |= is_unread
-        if not isinstance(known, str):
-            planning.lost_answers[loss.address] = None if is_unread else len(lost)
-    if everybody or is_unknown:
+    lost = [_count_loss(planning, known, people, loss) for loss in planning.losses]
+    if not isinstance(known, str):
+        planning.lost_answers = {
+            loss.address: None if losing is None else len(losing)
+            for loss, losing in zip(planning.losses, lost, strict=True)
+        }
+    everybody = frozenset[RemoteId]().union(*filter(None, lost))
+    if everybody or None in lost:
         planning.measures.append(
             GuardCount(
                 guard="answers",
                 of="all people",
-                taken=None if is_unknown else len(everybody),
+                taken=None if None in lost else len(everybody),
                 size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
             )
         )
+
+
+def _count_loss(
+    planning: PlanContext,
+    known: Answers | str,
+    people: MatchResult[PersonSpec, PersonRow],
+    loss: FieldOrChoiceDeletion,
+) -> set[RemoteId] | None:
+    """Report how many people each part of a loss concerns, and return them; None if that is not known."""
+    moved = _answering(planning, people, loss)
+    lost: set[RemoteId] = set()
+    is_unread = False
+    for subject, called in loss.subjects:
+        holders, why = _holders_of(known, loss, subject, moved)
+        lost |= holders
+        is_unread |= why is not None
+        # A snapshot file may have only counts.
+        counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
+        _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
+    return None if is_unread else lost
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
@@ -214,8 +224,11 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     deleted = {loss.field.id for loss in planning.losses if loss.choices is None}
     hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
     # The path of a call for somebody who is not live yet has no id.
-    live = (call for call in calls if call.operation == SET_ANSWERS and "{" not in call.path)
-    sent = [answers_in_body(spec.behaviour, call.body) for call in live]
+    sent = [
+        answers_in_body(spec.behaviour, call.body)
+        for call in calls
+        if call.operation == SET_ANSWERS and "{" not in call.path
+    ]
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
     keys = frozenset[str]().union(*map(answer_keys, hidden))
     shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())

@@ -98,31 +98,34 @@ def _warn_of_unknown_source(
 
 def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record what each migration copies; keep the old field where some answers cannot be copied."""
-    for deletion in list(matched.deletions):
-        migration = deletion.absent.spec if deletion.absent else None
-        if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
-            continue
-        target = Address.of(CUSTOM_FIELD, migration.target)
-        planning.replaced[target].add(deletion.row.id)
-        # Without a type, there is an error of its own already.
-        type = planning.field_types.get(migration.target)
-        if type is None or _report_choices(planning, migration, target, type, deletion.row):
-            continue
-        # The new field may be one that the plan renames so.
-        named = ((row, planning.registry.name(CUSTOM_FIELD, row.id)) for row in planning.snapshot.rows(FieldRow))
-        new = next((row for row, name in named if name == migration.target), None)
-        active = ActiveMigration(planning, migration, deletion, target, type, new)
-        planning.migrations[deletion.address] = active
-        active.plan()
-        if active.is_held:
+    deletions, matched.deletions = matched.deletions, []
+    for deletion in deletions:
+        active = _active_migration(planning, deletion)
+        if active is None:
+            matched.deletions.append(deletion)
+        elif active.is_held:
             # The old field stays, as one that no manifest declares.
-            matched.deletions.remove(deletion)
             planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
             matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
         else:
-            matched.deletions[matched.deletions.index(deletion)] = replace(
-                deletion, reason=f"its answers are copied to {target}"
-            )
+            matched.deletions.append(replace(deletion, reason=f"its answers are copied to {active.target}"))
+
+
+def _active_migration(planning: PlanContext, deletion: Deletion[FieldRow]) -> ActiveMigration | None:
+    """Return the migration that deletes a field, with what it copies; None if there is none, or one with an error."""
+    migration = deletion.absent.spec if deletion.absent else None
+    if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
+        return None
+    target = Address.of(CUSTOM_FIELD, migration.target)
+    planning.replaced[target].add(deletion.row.id)
+    # Without a type, there is an error of its own already.
+    type = planning.field_types.get(migration.target)
+    if type is None or _report_choices(planning, migration, target, type, deletion.row):
+        return None
+    active = ActiveMigration(planning, migration, deletion, target, type)
+    planning.migrations[deletion.address] = active
+    active.plan()
+    return active
 
 
 def _report_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
@@ -161,9 +164,9 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
 class ActiveMigration(Struct):
     """A migration whose old field is live: the answers to it, compared with those to the new field.
 
-    target, target_type: the new field. new: its row, None if it is not live. copies: the answers that are still to be
-    copied, by person. settled: everybody whose old answer is, or will be, in the new field. uncopied: why answers
-    cannot be copied → whose. unreadable: how many answers are of an unknown format.
+    target, target_type: the new field. copies: the answers that are still to be copied, by person. settled: everybody
+    whose old answer is, or will be, in the new field. uncopied: why answers cannot be copied → whose. unreadable: how
+    many answers are of an unknown format.
     """
 
     planning: PlanContext
@@ -171,7 +174,6 @@ class ActiveMigration(Struct):
     deletion: Deletion[FieldRow]
     target: Address
     target_type: str
-    new: FieldRow | None
     copies: dict[RemoteId, Answer] = field(default_factory=dict)
     settled: set[RemoteId] = field(default_factory=set)
     uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -199,11 +201,14 @@ class ActiveMigration(Struct):
             self._note_copies()
 
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
-        people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
+        planning, name = self.planning, self.migration.target
+        people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
         declared = self._declared_answers()
-        name_of = partial(self.planning.registry.name, choices_registry_kind(self.target.name))
-        old_keys = answer_keys(self.deletion.row)
-        new_keys = frozenset[str]() if self.new is None else answer_keys(self.new)
+        # The new field may be one that the plan renames so.
+        fields = planning.snapshot.rows(FieldRow)
+        target = next((row for row in fields if planning.registry.name(CUSTOM_FIELD, row.id) == name), None)
+        old_keys, new_keys = answer_keys(self.deletion.row), answer_keys(target) if target else frozenset[str]()
+        name_of = partial(planning.registry.name, choices_registry_kind(name))
         for id, row in known.items():
             old, new = _answers(row, old_keys), _answers(row, new_keys)
             if row.answers is None or None in (*old, *new):
@@ -216,30 +221,23 @@ class ActiveMigration(Struct):
 
     def _declared_answers(self) -> dict[RemoteId, frozenset[str] | None]:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
-        workspace, directory = self.planning.policy.workspace, people_directory(self.planning)
+        directory, name = people_directory(self.planning), self.migration.target
         found: dict[RemoteId, frozenset[str] | None] = {}
         for resource in self.planning.declared:
             answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
-            if self.target.name in answers and self.planning.chosen(resource.address):
-                pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
+            if name in answers and self.planning.chosen(resource.address):
+                pin = resource.pin(self.planning.policy.workspace)
                 names = {resource.address.name, *resource.previously} & directory.by_email.keys()
-                rows = [directory.by_email[name] for name in names]
-                ids = {row.id for row in rows if row.id in directory.emails} if pin is None else {pin}
-                found.update(dict.fromkeys(ids, picked or None))
+                ids = {directory.by_email[one].id for one in names if pin is None} & directory.emails.keys()
+                found |= dict.fromkeys([pin] if pin else ids, picked_choices(answers[name]) or None)
         return found
 
-    def _add(
-        self,
-        row: AnswersRow,
-        old: AnswerRow,
-        live: frozenset[str] | None,
-        person: PersonRow | None,
-    ) -> None:
+    def _add(self, row: AnswersRow, old: AnswerRow, live: frozenset[str] | None, person: PersonRow | None) -> None:
         """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
 
         live: the answer to the new field, as declared or live; None: declared to be none.
         """
-        id, takes_several = row.id, self.target_type == "MULTI_SELECT"
+        takes_several = self.target_type == "MULTI_SELECT"
         names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in self.deletion.row.choices}
         picked = _named(old, self.deletion.row.type, names.get)
         mapped = {self.migration.choices.get(name, name) for name in picked}
@@ -247,23 +245,30 @@ class ActiveMigration(Struct):
         is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
         reason = self._why_untranslatable(picked, wanted)
         if reason is None and wanted and not is_there:
-            if live or live is None:
-                reason = _OTHER
-            elif person is None or not people_directory(self.planning).emails.get(id):
-                reason = _NO_EMAIL
-            elif not self._is_planned(Address.of(USER, person.name)):
-                reason = _LEFT_OUT
-            elif any(answer is None for _, answer in row.answers or ()):
+            reason = self._why_not_copied(live, person)
+            if reason is None and any(answer is None for _, answer in row.answers or ()):
                 self.unreadable += 1
                 return
-            else:
-                self.copies[id] = wanted if takes_several else next(iter(wanted))
+            if reason is None:
+                self.copies[row.id] = wanted if takes_several else next(iter(wanted))
         if reason is not None:
-            label = f"user id {id}" if person is None or not person.email else f"user/{person.name}"
+            label = f"user id {row.id}" if person is None or not person.email else f"user/{person.name}"
             self.uncopied[reason].append(label)
         elif wanted and None not in mapped:
             # Nobody is settled of whose answer a part is dropped.
-            self.settled.add(id)
+            self.settled.add(row.id)
+
+    def _why_not_copied(self, live: frozenset[str] | None, person: PersonRow | None) -> str | None:
+        """Return why an answer that the new field can take is not copied; None if it is."""
+        if live or live is None:
+            return _OTHER
+        if person is None or not people_directory(self.planning).emails.get(person.id):
+            return _NO_EMAIL
+        address = Address.of(USER, person.name)
+        if matches_patterns(str(address), self.planning.policy.leave_alone):
+            return _LEFT_OUT
+        include = self.planning.chosen if self.migration.is_replayed else self.planning.include
+        return None if include(address) else _LEFT_OUT
 
     def _why_untranslatable(self, picked: frozenset[str], wanted: frozenset[str]) -> str | None:
         """Return why an answer has no counterpart among the choices of the new field; None if it has."""
@@ -274,11 +279,6 @@ class ActiveMigration(Struct):
         if self.target_type != "MULTI_SELECT" and len(wanted) > 1:
             return _SEVERAL
         return None if self.target_type == "TEXT" or all(map(has, wanted)) else _NO_CHOICE
-
-    def _is_planned(self, address: Address) -> bool:
-        if matches_patterns(str(address), self.planning.policy.leave_alone):
-            return False
-        return self.planning.chosen(address) if self.migration.is_replayed else self.planning.include(address)
 
     def _report_unknown(self, why: str) -> None:
         self.planning.problem(

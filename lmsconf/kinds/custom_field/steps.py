@@ -26,7 +26,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import Form, KeyedNames
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 
 
 def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
@@ -37,8 +37,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
     them.
     """
-    deletions = [] if planning.policy.additive else matched.deletions
-    deleted = sorted(one.address for one in deletions if planning.chosen(one.address))
+    deleted = sorted(one.address for one in planning.planned(matched.deletions))
     first = [one for one in deleted if one not in planning.migrations]
     new = sorted(match.address for match in matched.matches if match.row is None and planning.chosen(match.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
@@ -52,8 +51,8 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             address=new[-1],
         )
     elif len(new) > free + len(first):
-        migrated = [one for one in deleted if one in planning.migrations]
-        _report_without_slot(planning, new, migrated[0], live=matched.live, free=free + len(first))
+        migrated = next(one for one in deleted if one in planning.migrations)
+        _report_without_slot(planning, new, migrated, live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
@@ -62,18 +61,14 @@ def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Add
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    way = "List a field that nobody needs under `absent`."
-    if alone is not None:
-        way = (
-            f"Migrate one field after the other: plan with --only {quote(alone)}, apply that, and plan the rest. "
-            "Or list a field that nobody needs under `absent`."
-        )
-    slots = "free slot is" if len(new) - free == 1 else "free slots are"
+    way = "Migrate one field after the other: plan with --only {}, apply that, and plan the rest. Or list"
+    slots = count_noun(len(new) - free, "more free slot is", "more free slots are")
     planning.problem(
         "refusal/no-free-field",
-        f"{new[-1]}: {len(new) - free} more {slots} needed, because {old} is deleted only after its answers are "
-        f"copied, and a workspace has at most {MOST_FIELDS} custom fields",
-        hint=f"{live} are live. {way}",
+        f"{new[-1]}: {slots} needed, because {old} is deleted only after its answers are copied, and a workspace has "
+        f"at most {MOST_FIELDS} custom fields",
+        hint=f"{live} are live. {way.format(quote(alone)) if alone else 'List'} a field that nobody needs under "
+        "`absent`.",
         address=new[-1],
     )
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
-
-
+Planned = TypeVar("Planned", bound="Match[Any, Any] | Deletion[Any] | FieldOrChoiceDeletion")
 GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 
@@ -302,6 +301,10 @@ class PlanContext:
     def chosen(self, address: Address) -> bool:
         """Whether an address is planned."""
         return address in self.included or self._selected(address)
+
+    def planned(self, changes: Iterable[Planned]) -> list[Planned]:
+        """Return those of matches, deletions or losses that the plan carries out; none under `--additive`."""
+        return [] if self.policy.additive else [one for one in changes if self.chosen(one.address)]
 
     def include(self, address: Address) -> bool:
         """Plan a live resource that a planned one needs, unless it is excluded; return whether it is planned."""

@@ -154,8 +154,7 @@ def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, P
 
 def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
-    planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
-    planning.planned_people = {one.address.name: one for one in planned}
+    planning.planned_people = {one.address.name: one for one in planning.planned(matched.matches)}
     rows = {one.address.name: one.row for one in matched.matches if one.row is not None}
     for email, match in planning.planned_people.items():
         if match.row is not None:

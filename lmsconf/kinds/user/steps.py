@@ -375,11 +375,12 @@ def _applications(planning: PlanContext, at: Address, path: Path, before: Form, 
 
 def _archive_date(planning: PlanContext, at: Address, path: Path, date: datetime | None) -> Step:
     """Return the call that sets the archive date, after revocations, or clears it, before grants of rights."""
-    moment = None if date is None else format_request_time(date, "epoch-ms-number")
     return Step(
         operation="users.set-custom-archived-date",
         path=path,
-        body=planning.api_spec.body_to_wire("users.set-custom-archived-date", date=moment),
+        body=planning.api_spec.body_to_wire(
+            "users.set-custom-archived-date", date=date and format_request_time(date, "epoch-ms-number")
+        ),
         makes=frozenset({Ref(at, _NO_ARCHIVE_DATE)} if date is None else ()),
         uses=frozenset() if date is None else _revoked(at),
         # A date revokes access when it is reached; clearing it does not restore access already lost.
