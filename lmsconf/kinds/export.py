@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.assignment.parse import audience_from
@@ -34,9 +36,6 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
-    EntryBody,
-    ExportedEntry,
-    LiveNames,
     format_shortest_time,
     format_time,
 )
@@ -49,6 +48,7 @@ from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
@@ -61,6 +61,32 @@ from lmsconf.model.names import (
 )
 from lmsconf.model.snapshot import Snapshot
 
+
+class ExportedEntry(Struct, frozen=True, kw_only=True):
+    """The manifest entry of one live row. notes: what it leaves out, and why.
+
+    reason: why a manifest cannot declare the row, which then has no body; None if it can.
+    """
+
+    address: Address
+    id: str
+    body: Mapping[str, Json] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+class LiveNames(Struct, frozen=True):
+    """The names of a live workspace. policy: that of the export.
+
+    planning: a PlanContext of the snapshot in which every kind has matched its rows, with nothing declared.
+    """
+
+    planning: PlanContext
+    policy: Policy
+
+
+EntryBody: TypeAlias = tuple[Mapping[str, Json], tuple[str, ...]]
+"""The keys of an entry beside its name, and notes of what it leaves out, and why."""
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
@@ -93,7 +119,7 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
         if people or (ids is not None and key == "members" and _NO_EMAIL not in left):
             keys[key] = {"include": people} if _NO_EMAIL in left else people
         notes.extend(f"{count_noun(n, key.removesuffix('s'))} left out: {why}" for why, n in left.items())
-    return EntryBody(keys, tuple(notes))
+    return keys, tuple(notes)
 
 
 def _why_not(live: LiveNames, id: str) -> str:
@@ -118,7 +144,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
 
     Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
     """
-    for row in live.snapshot.rows(PersonRow):
+    for row in live.planning.snapshot.rows(PersonRow):
         address = Address.of(USER, row.name)
         mail = manifest_email(live, row.id, archived=True)
         if mail is None:
@@ -130,7 +156,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
         said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
         body.update({key: form_to_json(form[key]) for key in said})
         if row.archives_at is not None:
-            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.policy.timezone, end_of_day=False)
         yield ExportedEntry(address=address, id=row.id, body=body)
 
 
@@ -173,15 +199,35 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
         )
 
 
-def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
-    """Return the keys of an entry of a field, a group or a smart group beside name and id, without default values."""
-    if kind == CUSTOM_FIELD:
-        return field_entry_body(row)
+def named_entries(live: LiveNames, kind: str) -> Iterator[ExportedEntry]:
+    """Yield every field, group or smart group, with its id where the name is ambiguous, without default values."""
+    rows = live.planning.snapshot.of(kind).rows
+    looks = Counter(casefold_name(row.name) for row in rows)
+    for row in rows:
+        name = normalize_name(row.name)
+        address = Address.of(kind, name)
+        if reason := _why_unnamed(live, address, row.id):
+            yield ExportedEntry(address=address, id=row.id, reason=reason)
+            continue
+        keys, notes = field_entry_body(row) if kind == CUSTOM_FIELD else _group_entry_body(live, row)
+        # The id tells it from another of the same name, or of one that looks the same to a reader.
+        pin = {"id": row.id} if looks[casefold_name(row.name)] > 1 else {}
+        yield ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **keys}, notes=notes)
+
+
+def _why_unnamed(live: LiveNames, address: Address, id: str) -> str | None:
+    """Return why a manifest cannot declare a row by its name; None if it can."""
+    if not is_valid_name(address.name):
+        return "its name contains characters that a manifest must not contain" if address.name else "it has no name"
+    # Of several rows with one name, only the first has it.
+    is_first = live.planning.registry.id_or_ref(Ref(address)) == id
+    return None if is_first else "another resource has its name, and is declared"
+
+
+def _group_entry_body(live: LiveNames, row: Any) -> EntryBody:
     people = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
-    if kind == GROUP or row.conditions is None:
-        return people
-    conditions = conditions_by_name(live.planning, row.conditions)
-    return EntryBody({"conditions": [one.to_json() for one in conditions], **people.keys}, people.notes)
+    conditions = conditions_by_name(live.planning, getattr(row, "conditions", None) or ())
+    return ({"conditions": [one.to_json() for one in conditions], **people[0]}, people[1]) if conditions else people
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
@@ -213,7 +259,7 @@ def field_entry_body(row: FieldRow) -> EntryBody:
     }
     notes = [] if body["type"] else [f"its type {row.type} is not supported in manifests"]
     notes += [f"choices that share a name, or have none: {left}"] if left else []
-    return EntryBody({key: value for key, value in body.items() if value}, tuple(notes))
+    return {key: value for key, value in body.items() if value}, tuple(notes)
 
 
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
@@ -231,8 +277,8 @@ def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
 
 def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield every assignment, each with one audience."""
-    contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
-    for row in live.snapshot.rows(TargetRow):
+    contents = {row.id: row for row in live.planning.snapshot.rows(ContentRow)}
+    for row in live.planning.snapshot.rows(TargetRow):
         content, name = _content(live, contents.get(row.content))
         audience = resolve_audience(live.planning, row)
         address = assignment_address(name, audience or Address("audience", row.target))
@@ -286,11 +332,11 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     moment = readable_time(text)
     if isinstance(moment, datetime):
-        return format_shortest_time(moment, live.timezone, end_of_day=end_of_day)
+        return format_shortest_time(moment, live.policy.timezone, end_of_day=end_of_day)
     return text
 
 
-def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[Mapping[str, Json]]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content = grouped(sorted(entries, key=_order), lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
@@ -300,15 +346,12 @@ def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
             for key in _VALUE
             if key in first and all(entry.body.get(key) == first[key] for entry in same)
         }
-        limits = {key: first[key] for key in ("only_in",) if key in first}
-        yield EntryBody(
-            {
-                "content": first["content"],
-                **shared,
-                "assign_to": [_audience(entry, shared) for entry in same],
-                **limits,
-            }
-        )
+        yield {
+            "content": first["content"],
+            **shared,
+            "assign_to": [_audience(entry, shared) for entry in same],
+            **{key: first[key] for key in ("only_in",) if key in first},
+        }
 
 
 def _order(entry: ExportedEntry) -> tuple[str, int, str]:

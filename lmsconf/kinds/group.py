@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import is_owned, match_named
 from lmsconf.kinds.shared.manifest_entry import (
@@ -19,10 +19,17 @@ from lmsconf.kinds.shared.manifest_entry import (
     desired_resource_by_name,
     included,
     parse_people_list,
+)
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Deletion,
+    Match,
+    MatchResult,
+    PlanContext,
+    Similarity,
     report_missing_key,
     report_unread_list,
 )
-from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
@@ -33,7 +40,6 @@ from lmsconf.kinds.shared.steps import (
     rename_steps,
 )
 from lmsconf.kinds.smart_group import (
-    DeclaredCondition,
     SimilarConditions,
     SmartGroupRow,
     SmartGroupSpec,
@@ -183,7 +189,7 @@ def add_replaced_conditions(
 ) -> Sequence[DesiredResource[SmartGroupSpec]]:
     """Return the declared smart groups, and others, with the conditions that migrations replace."""
     active = {
-        migration.deletion.row.id: migration
+        migration.row.id: migration
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
@@ -209,8 +215,7 @@ def add_replaced_conditions(
                     spec=SmartGroupSpec(conditions=conditions, managers=None),
                     places=migration.migration.places,
                     pins={planning.policy.workspace: row.id},
-                    reason=f"its conditions name {migration.deletion.address}, whose answers move to "
-                    f"{migration.target}",
+                    reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
                 )
             )
     return out

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.compare import references_exist
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, choices_hint
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, DeclaredCondition, FieldOrChoiceDeletion, choices_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
@@ -63,23 +62,6 @@ class SmartGroupRow(IdAndName, frozen=True):
 
     conditions: tuple[ConditionRow, ...] | None = None
     managers: frozenset[RemoteId] | None = None
-
-
-class DeclaredCondition(NamedTuple):
-    """A condition, by names. `system_condition` is None if undeclared."""
-
-    field: str
-    choices: frozenset[str]
-    system_condition: str | None
-
-    def to_json(self) -> Json:
-        """The condition as written in a manifest."""
-        body: dict[str, Json] = {
-            "field": self.field,
-            "choices": [*sorted(self.choices)],
-            "system_condition": self.system_condition,
-        }
-        return {key: value for key, value in body.items() if value or key == "field"}
 
 
 class SmartGroupSpec(Struct, frozen=True):

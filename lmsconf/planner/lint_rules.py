@@ -12,19 +12,13 @@ from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
-from lmsconf.kinds.custom_field.types import MOST_FIELDS
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, DeclaredCondition
 from lmsconf.kinds.group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
 from lmsconf.kinds.shared.plan_context import MatchResult
-from lmsconf.kinds.smart_group import (
-    MATCHED_BY_CHOICE,
-    DeclaredCondition,
-    SmartGroupRow,
-    SmartGroupSpec,
-    sorted_conditions,
-)
+from lmsconf.kinds.smart_group import MATCHED_BY_CHOICE, SmartGroupRow, SmartGroupSpec, sorted_conditions
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.kinds.export import content_id_of_target, unread_value_notes
+from lmsconf.kinds.export import ExportedEntry, LiveNames, content_id_of_target, unread_value_notes
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
-from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, ManifestEntry
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.nodes import EscapedText
 from lmsconf.manifest.problems import find_conflicts
@@ -276,7 +276,7 @@ def _files(
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
-    workspace = live.snapshot.workspace
+    workspace = live.planning.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
     # The team of a group may follow from what is not exported.

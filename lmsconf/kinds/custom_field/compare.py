@@ -19,7 +19,6 @@ from lmsconf.kinds.custom_field.types import (
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
-from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
@@ -30,6 +29,7 @@ from lmsconf.kinds.shared.plan_context import (
     PlanContext,
     Similarity,
     report_ambiguous_reference,
+    report_missing_key,
     suggest_name,
     why_name_is_missing,
 )

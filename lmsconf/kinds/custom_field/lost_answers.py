@@ -5,15 +5,13 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
-
-from msgspec import Struct
 
 from lmsconf.api.spec.value_encoding import ANSWERS as SET_ANSWERS
 from lmsconf.api.spec.value_encoding import OMITTED, answers_in_body
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldOrChoiceDeletion, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
@@ -28,22 +26,6 @@ Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 MOST_KEPT: Final = 20_000
 """Of how many people the answers are kept that a run deletes, at most."""
-
-
-class FieldOrChoiceDeletion(Struct, frozen=True):
-    """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
-
-    address: Address
-    field: FieldRow
-    choices: frozenset[str] | None = None
-
-    @property
-    def subjects(self) -> Iterator[tuple[str | None, str]]:
-        """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
-        if self.choices is None:
-            yield None, str(self.address)
-        dropped = [choice for choice in self.field.choices if choice.id in (self.choices or ())]
-        yield from ((choice.id, f'the choice "{normalize_name(choice.name)}"') for choice in dropped)
 
 
 def record_deletions(

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.compare import NEW, named_ref
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
-from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import id_in_response

@@ -5,10 +5,11 @@ An entry has its choices, and how answers migrate from another field.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.api.spec.value_encoding import Behaviour, PickedChoice, encode_answer
 from lmsconf.errors import Problem, shorten
@@ -95,6 +96,71 @@ class CustomFieldSpec(Struct, frozen=True):
     locked: bool | None
     optional: bool | None
     migrate: Migration | None = None
+
+
+class FieldOrChoiceDeletion(Struct, frozen=True):
+    """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
+
+    address: Address
+    field: FieldRow
+    choices: frozenset[str] | None = None
+
+    @property
+    def subjects(self) -> Iterator[tuple[str | None, str]]:
+        """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
+        if self.choices is None:
+            yield None, str(self.address)
+        dropped = [choice for choice in self.field.choices if choice.id in (self.choices or ())]
+        yield from ((choice.id, f'the choice "{normalize_name(choice.name)}"') for choice in dropped)
+
+
+LEFT_OUT: Final = "the person is not in this plan"
+
+
+class ActiveMigration(Struct):
+    """A migration whose old field, `row`, is live, and what becomes of the answers to it.
+
+    target, target_type: the new field. copies: the answers that are still to be copied, by person. settled: everybody
+    whose old answer is, or will be, in the new field. uncopied: why answers cannot be copied → whose. unreadable: how
+    many answers are of an unknown format.
+    """
+
+    migration: Migration
+    address: Address
+    row: FieldRow
+    target: Address
+    target_type: str
+    copies: dict[RemoteId, str | frozenset[str]] = field(default_factory=dict)
+    settled: set[RemoteId] = field(default_factory=set)
+    uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unreadable: int = 0
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether the old field is to stay for now, because some answers cannot be copied."""
+        return LEFT_OUT in self.uncopied or (bool(self.uncopied) and not self.migration.deletes_rest)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the old field stays; the deletion of a plan made before is refused instead."""
+        return self.keeps_old and not self.migration.is_replayed
+
+
+class DeclaredCondition(NamedTuple):
+    """A condition, by names. `system_condition` is None if undeclared."""
+
+    field: str
+    choices: frozenset[str]
+    system_condition: str | None
+
+    def to_json(self) -> Json:
+        """The condition as written in a manifest."""
+        body: dict[str, Json] = {
+            "field": self.field,
+            "choices": [*sorted(self.choices)],
+            "system_condition": self.system_condition,
+        }
+        return {key: value for key, value in body.items() if value or key == "field"}
 
 
 def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:

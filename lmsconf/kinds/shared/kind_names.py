@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from lmsconf.kinds.shared.manifest_entry import EntryItems, PartReferences, Trail
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.calls import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name, quote_if_ambiguous
-
-if TYPE_CHECKING:
-    from lmsconf.kinds.shared.manifest_entry import EntryItems, PartReferences, Trail
 
 CUSTOM_FIELD: Final = "custom_field"
 GROUP: Final = "group"

@@ -6,13 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.assignment.types import AssignmentSpec, Audiences, Replacement, TargetRow
+from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition, FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, choices_registry_kind
+from lmsconf.kinds.user.types import PeopleDirectory, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
@@ -22,18 +25,7 @@ from lmsconf.model.plan import GuardCount
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
 from lmsconf.model.time_formats import time_format_of
 
-if TYPE_CHECKING:
-    from lmsconf.kinds.assignment.target_ids import Audiences
-    from lmsconf.kinds.assignment.types import AssignmentSpec, Replacement, TargetRow
-    from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
-    from lmsconf.kinds.smart_group import DeclaredCondition
-    from lmsconf.kinds.user.people_directory import PeopleDirectory
-    from lmsconf.kinds.user.types import PersonRow, PersonSpec
-
-    KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
-
-
+KeptUntil: TypeAlias = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
 Planned = TypeVar("Planned", bound="Match[Any, Any] | Deletion[Any] | FieldOrChoiceDeletion")
@@ -415,3 +407,24 @@ def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwis
     """Return the hint for a name that is not live: that the listing is incomplete, or `near`, or else `otherwise`."""
     why = planning.snapshot.of(kind).incomplete
     return f"It may exist, because the list was not read completely: {why}" if why else near or otherwise
+
+
+def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
+    """Report that a resource to be created lacks a key that the service requires."""
+    planning.report(
+        declared,
+        f"{declared.address.kind.replace('_', '-')}/{key}-needed",
+        f"it is not live, and without `{key}` it cannot be created",
+        hint=f"Set its `{key}`, or correct the name.",
+    )
+
+
+def report_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
+    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
+    planning.problem(
+        "read/missing",
+        f"{address}: the snapshot does not contain its {key}",
+        hint="Save a complete snapshot with `lmsconf snapshot FILE`.",
+        at=at,
+        address=address,
+    )

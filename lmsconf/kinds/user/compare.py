@@ -13,16 +13,18 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+from lmsconf.kinds.custom_field.types import ActiveMigration
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
-from lmsconf.kinds.shared.manifest_entry import format_time, report_missing_key, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
     MatchResult,
     PlanContext,
     hint_on_missing,
+    report_missing_key,
+    report_unread_list,
     suggest_name,
 )
 from lmsconf.kinds.user.people_directory import (
@@ -106,7 +108,7 @@ def add_copied_answers(
             spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
             places=migration_of[id].migration.places,
             pins={planning.policy.workspace: id},
-            reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
+            reason=f"its answer is copied from {migration_of[id].address} to {migration_of[id].target}",
         )
         for id, answers in copies.items()
     ]

@@ -2,82 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any, Final, cast
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
     MatchResult,
     PlanContext,
     hint_on_missing,
+    report_unread_list,
     suggest_name,
 )
-from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.kinds.user.types import (
+    ARCHIVE_DATE,
+    RIGHTS,
+    PeopleDirectory,
+    PersonRow,
+    PersonSpec,
+    loses_manager_right,
+    planned_flag,
+)
+from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
-
-
-class PeopleDirectory(Struct, frozen=True):
-    """All people of a workspace, indexed as they will be after the plan.
-
-    by_email: normalized e-mail → row.
-    emails: id → normalized e-mail, only where one person has that e-mail.
-    ids: all ids.
-    archived: e-mails of archived people; also of those who may be, and are not listed.
-    twice: ambiguous e-mail → the ids of the active people who share it.
-    new: e-mails of people to be created, who have no id yet.
-    not_renamed: id → declared e-mail, of people whose rename is not in the plan; lists may name them by it.
-    """
-
-    by_email: Mapping[str, PersonRow]
-    emails: Mapping[str, str]
-    ids: frozenset[str]
-    archived: frozenset[str]
-    twice: Mapping[str, tuple[str, ...]]
-    new: frozenset[str] = frozenset()
-    not_renamed: Mapping[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
-        """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
-        ordered = sorted(people, key=lambda one: (one.archived, one.id))
-        groups = grouped(ordered, lambda one: one.name)
-        by_email = {email: same[0] for email, same in groups.items()}
-        active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
-        twice = {email: ids for email, ids in active.items() if len(ids) > 1}
-        emails: dict[str, str] = {one.id: email for email, one in by_email.items() if email not in twice}
-        archived = frozenset(email for email, ids in active.items() if not ids)
-        return PeopleDirectory(by_email, emails, frozenset(one.id for one in ordered), archived, twice, new)
-
-    def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
-        """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
-        named = declared.named_emails
-        emails, not_renamed = self.emails, self.not_renamed
-        live = frozenset(
-            [later if (later := not_renamed.get(id)) in named else emails[id] for id in ids if id in emails]
-        )
-        return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
-
-    def unknown(self, ids: Iterable[str]) -> list[str]:
-        """Return, sorted, the ids that are not in the listing of people."""
-        return sorted([id for id in frozenset(ids) if id not in self.ids])
-
-    def id(self, person: str) -> RemoteId | Ref:
-        """Return the id of a person accepted by `report_unknown_people`, or a Ref for one to be created."""
-        return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
-
+from lmsconf.model.names import did_you_mean_email, normalize_email, normalize_name
 
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 

@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.kinds.assignment.parse import named_contents
-from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
+from lmsconf.kinds.assignment.target_ids import live_audiences
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
+    Audiences,
     ContentRow,
     TargetRow,
     kind_from_target_type,
