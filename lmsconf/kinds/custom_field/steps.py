@@ -108,8 +108,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     replacement = partial(Step, operation="custom-fields.replace", path={"customFieldId": row.id})
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
-        current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
-        body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
+        body = _body(planning, row, {"name": temporary_name(row.id)}, old, at)
         steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
@@ -146,26 +145,24 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
-    if groups:
-        cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
-        hint = _way_to_replace(planning, migration, groups)
-    elif why is None:
+    if not groups and why is None:
         return
-    else:
-        cause = f"it is not known which smart groups name it: {why}"
-        hint = "Plan again once all smart groups can be read."
+    named = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
     planning.problem(
         "refusal/conditions-not-replaced",
-        f"{at}: it cannot be deleted, because {cause}",
-        hint=hint,
+        f"{at}: it cannot be deleted, because "
+        + (named if groups else f"it is not known which smart groups name it: {why}"),
+        hint=_way_to_replace(planning, migration, groups)
+        if groups
+        else "Plan again once all smart groups can be read.",
         at=migration.migration.places.at("from"),
         address=at,
     )
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
-    declared = {resource.address for resource in planning.declared if resource.address.kind == SMART_GROUP}
-    left = sorted({group for group in groups if group in declared and not planning.chosen(group)})
+    declared = {resource.address for resource in planning.declared}
+    left = sorted(group for group in declared.intersection(groups) if not planning.chosen(group))
     if left and planning.policy.only:
         return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"
     if migration.migration.all_groups or migration.target_type == "TEXT":
@@ -234,10 +231,8 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
 
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
-    rule = planning.api_spec.behaviour("custom-fields.in-use")
-    if rule == "condition":
-        return planning.kept_refs.get(Ref(at), [])
-    refs = taken if rule == "removed-choice" else ()
+    blocking = {"condition": frozenset({Ref(at)}), "removed-choice": taken}
+    refs = blocking.get(planning.api_spec.behaviour("custom-fields.in-use"), ())
     return [group for ref in refs for group in planning.kept_refs.get(ref, [])]
 
 

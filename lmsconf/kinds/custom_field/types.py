@@ -182,12 +182,8 @@ def encode_live_answers(
     Left out are those of which nothing can be sent: a choice may be there no more, and an empty answer may be refused.
     """
     by_name = {normalize_name(field.name): field for field in fields}
-    pairs = ((by_name.get(answer.field), answer) for answer in answers)
-    return {
-        str(field.id): encode_answer(behaviour, field.type, value)
-        for field, answer in pairs
-        if field is not None and (value := answer_value(field, answer))
-    }
+    values = ((by_name[one.field], answer_value(by_name[one.field], one)) for one in answers if one.field in by_name)
+    return {str(field.id): encode_answer(behaviour, field.type, value) for field, value in values if value}
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:

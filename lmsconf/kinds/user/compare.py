@@ -64,11 +64,10 @@ def match_people(
     declared = add_copied_answers(planning, declared)
     if not declared:
         return MatchResult()
-    rows = _nameable(planning, declared)
+    rows = _with_copied_answers(planning, _nameable(planning, declared))
     declared = _without_hidden_pins(planning, declared, rows)
     matched, _ = match_declared(planning, USER, "person", declared, rows)
     matched.live = sum(not row.archived for row in rows)
-    complete_copies(planning, matched)
     report_taken_names(planning, matched, rows)
     register_planned_people(planning, matched)
     return matched
@@ -95,12 +94,13 @@ def add_copied_answers(
         person = pin if pin in copies else next((ids[name] for name in names if name in ids), None)
         if person is not None and resource.address in planning.included:
             continue  # the selection leaves out what else is declared of the person, and it was not read
-        added = {} if person is None else copies.pop(person, {})
-        if added:
-            # Those that it has itself hold.
+        if person is not None and person in copies:
             spec = resource.spec
-            keys, answers = spec.declared_keys | {"answers"}, {**added, **spec.answers}
-            resource = replace(resource, spec=replace(spec, declared_keys=keys, answers=answers))
+            # Those that it has itself hold.
+            answers = {**copies.pop(person), **spec.answers}
+            resource = replace(
+                resource, spec=replace(spec, declared_keys=spec.declared_keys | {"answers"}, answers=answers)
+            )
         out.append(resource)
     return out + [
         DesiredResource(
@@ -114,14 +114,11 @@ def add_copied_answers(
     ]
 
 
-def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
-    """Give the rows of people with copied answers their live answers, as if these had been declared when read."""
+def _with_copied_answers(planning: PlanContext, rows: Sequence[PersonRow]) -> Sequence[PersonRow]:
+    """Return the rows; those of people with copied answers have their live answers, as if these had been declared."""
     wanted = {id for one in planning.migrations.values() for id in one.copies}
-    known = {row.id: row for row in (answer_rows(planning.snapshot) if wanted else ())}
-    for position, match in enumerate(matched.matches):
-        row = match.row
-        if row is not None and row.answers is None and row.id in wanted:
-            matched.matches[position] = replace(match, row=replace(row, answers=known[row.id].all_answers))
+    known = {row.id: row.all_answers for row in (answer_rows(planning.snapshot) if wanted else ())}
+    return [replace(row, answers=known[row.id]) if row.answers is None and row.id in wanted else row for row in rows]
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:

@@ -154,14 +154,16 @@ def _answers_step(
     after: Mapping[str, Answer],
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
-    changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
     behaviour, id_or_ref = planning.api_spec.behaviour, planning.registry.id_or_ref
-    sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
-    if row is not None and behaviour(OMITTED) == "clear":
-        sent.update(_kept(planning, row))
-        changed |= {field: answer for field, answer in after.items() if answer}
+    is_whole = row is not None and behaviour(OMITTED) == "clear"
+    changed = {
+        field: answer
+        for field, answer in after.items()
+        if (before.get(field) or None) != (answer or None) or (is_whole and answer)
+    }
     fields = {field: Ref(Address.of(CUSTOM_FIELD, field)) for field in changed}
-    sent.update({id_or_ref(fields[field]): (field, _value(planning, field, changed[field])) for field in changed})
+    sent = _kept(planning, row) if row is not None and is_whole else {}
+    sent |= {id_or_ref(fields[field]): (field, _value(planning, field, answer)) for field, answer in changed.items()}
     body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     replaced = {ref.address for ref in new - old}
