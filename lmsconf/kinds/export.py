@@ -304,12 +304,10 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
     """
     if row is None:
         return None, "content"
-    name = normalize_name(row.name)
-    if not is_valid_name(name):
-        # The id identifies the content, whatever name is given with it.
-        name = unnamed_content(row.id)
-        return {"name": name, "id": row.id}, name
-    return ({"name": name, "id": row.id} if row.id in live.planning.shared_content else name), name
+    # The id identifies the content, whatever name is given with it.
+    name = normalize_name(row.name) if is_valid_name(normalize_name(row.name)) else unnamed_content(row.id)
+    is_plain = name == normalize_name(row.name) and row.id not in live.planning.shared_content
+    return name if is_plain else {"name": name, "id": row.id}, name
 
 
 def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:

@@ -277,8 +277,13 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     record_possible_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted
-    own, new = sorted_conditions(live), sorted_conditions(wanted)
-    return compare_group(planning, match, ("managers",), {"conditions": own}, {"conditions": new})
+    return compare_group(
+        planning,
+        match,
+        ("managers",),
+        {"conditions": sorted_conditions(live)},
+        {"conditions": sorted_conditions(wanted)},
+    )
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:
@@ -331,9 +336,6 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
 def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = sorted_for_request(after)
-    body = planning.api_spec.body_to_wire(
-        "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
-    )
     refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
     dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
     # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the group
@@ -347,7 +349,9 @@ def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, a
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
-        body=body,
+        body=planning.api_spec.body_to_wire(
+            "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+        ),
         uses=refs_after.union(answers),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )

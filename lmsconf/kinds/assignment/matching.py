@@ -152,13 +152,12 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
         code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
-        near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
-        planning.report(entry, code, *why_name_is_missing(planning, to, near))
+        planning.report(entry, code, *why_name_is_missing(planning, to, _meant(planning, to)))
     return False
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """A hint for an unknown audience that exists under another kind, or for a person who is not named by e-mail."""
+    """A hint for an unknown audience: it exists under another kind, is no e-mail, or has a name close to another."""
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
     if to.kind == USER and "@" not in to.name:
@@ -167,7 +166,7 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
-    return None
+    return suggest_name(planning, to.name, planning.registry.names(to.kind))
 
 
 def _settle(
@@ -253,7 +252,6 @@ def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRo
 def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
     """Return the live assignment; a time that cannot be parsed is shown verbatim."""
     form = live_entry(planning, deletion.row)
-    spec = None if deletion.absent is None else deletion.absent.spec
-    if spec is not None and spec.content_pins:
-        form["content"] = {"name": spec.content, "id": deletion.row.content}
+    if deletion.absent is not None and deletion.absent.spec.content_pins:
+        form["content"] = {"name": deletion.absent.spec.content, "id": deletion.row.content}
     return BeforeAfter(before=form, after=None)

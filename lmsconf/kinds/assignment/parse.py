@@ -230,9 +230,7 @@ def item_addresses(entry: Mapping[str, Json], audience: Json) -> list[Address]:
 def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
     """Yield a problem for each assignment that one entry declares and another one replaces in the same workspace."""
     replacing = [entry for entry in declared if entry.spec.replaces]
-    if not replacing:
-        return
-    by_address = grouped(declared, lambda entry: entry.address)
+    by_address = grouped(declared if replacing else (), lambda entry: entry.address)
     for entry in replacing:
         for replaced in entry.spec.replaces:
             old = assignment_address(replaced.content, entry.spec.audience)

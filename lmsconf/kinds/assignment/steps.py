@@ -131,12 +131,12 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
     Of a manual group that is deleted with it, the members who move elsewhere are added there first.
     """
     row, audience = deletion.row, resolve_audience(planning, deletion.row)
-    spec = None if deletion.absent is None else deletion.absent.spec
     uses = {Ref(Address(CONTENT, row.content), GRANTED)}
     if audience is not None and audience.kind == GROUP and audience in planning.deleted:
         for group in (group for group in planning.snapshot.rows(GroupRow) if group.id == row.target):
             uses.update(map(joined_group_ref, people_display_names(planning, group.members or ())))
-    uses |= _after(spec) if isinstance(spec, AssignmentSpec) else set()
+    if deletion.absent is not None:
+        uses |= _after(deletion.absent.spec)
     return [
         replace(
             _deletion(planning, row),

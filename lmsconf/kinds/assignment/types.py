@@ -146,8 +146,14 @@ def audience_entry(audience: Address) -> Json:
 
 def declared_entry(spec: AssignmentSpec, policy: Policy) -> Form:
     """A declared assignment as a manifest entry of its own."""
-    content, to = content_entry(spec, policy.workspace), audience_entry(spec.audience)
-    return assignment_form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, policy.timezone)
+    return assignment_form(
+        content_entry(spec, policy.workspace),
+        audience_entry(spec.audience),
+        spec.mandatory,
+        spec.visible_from,
+        spec.visible_until,
+        policy.timezone,
+    )
 
 
 def content_entry(spec: AssignmentSpec, workspace: str) -> Json:

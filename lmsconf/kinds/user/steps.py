@@ -186,8 +186,9 @@ def _answers_step(
 def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
     """Return Refs to the answered fields that the plan deletes: they are deleted after the call."""
     answered = {answer.field for answer in (row.answers if row else None) or ()}
-    deleted = (loss for loss in planning.losses if loss.choices is None)
-    return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
+    return frozenset(
+        Ref(loss.address) for loss in planning.losses if loss.choices is None and answered & answer_keys(loss.field)
+    )
 
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
