@@ -180,8 +180,9 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    declared = add_replaced_conditions(planning, declared, absent)
-    return match_named(planning, declared, absent, SmartGroupRow, "smart group")
+    return match_named(
+        planning, add_replaced_conditions(planning, declared, absent), absent, SmartGroupRow, "smart group"
+    )
 
 
 def add_replaced_conditions(

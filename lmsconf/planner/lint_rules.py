@@ -53,7 +53,7 @@ def archived_people(context: LintContext) -> frozenset[str]:
     """Return the e-mails of people known to be archived: in a plan those after it, else those declared to be."""
     if context.plan is not None:
         return people_directory(context.plan.planning).archived
-    return frozenset(one.address.name for one in context.of(USER) if one.spec.flag("archived"))
+    return frozenset(one.address.name for one in context.of(USER) if one.spec.flags.get("archived"))
 
 
 def lint_managers(

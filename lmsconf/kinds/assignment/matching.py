@@ -16,7 +16,6 @@ from lmsconf.kinds.assignment.target_ids import (
     Identity,
     LiveAssignments,
     audience_candidates,
-    live_assignments,
     live_audiences,
     live_entry,
     report_live_twice,
@@ -56,10 +55,10 @@ def match_assignments(
     """
     for id, person_email in people_directory(planning).emails.items():
         planning.registry.register(USER, person_email, RemoteId(id))
-    known = live_assignments(planning)
+    known = LiveAssignments(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
-    ready = [entry for entry in declared if _is_ready(planning, known.contents, entry)]
+    ready = [entry for entry in declared if _is_ready(planning, known, entry)]
     targets = planning.snapshot.rows(TargetRow)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
@@ -67,13 +66,13 @@ def match_assignments(
     for entry in ready:
         _match(planning, known, entry, out)
     for entry in declared:
-        if (key := known.contents.identity(entry))[0] is not None:
+        if (key := known.identity(entry))[0] is not None:
             known.entry_of.setdefault(key, entry)
     for absent_entry in absent:
         _delete(planning, known, absent_entry, out)
     settled = plan_replacements(planning, known, ready, out)
     report_without_replacement(planning, (*declared, *absent), known.live, ready)
-    _settle(planning, known.live, settled, frozenset(map(known.contents.find_id, declared)), out)
+    _settle(planning, known.live, settled, frozenset(map(known.find_id, declared)), out)
     if why := planning.snapshot.of(CONTENT_TARGET).incomplete:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
@@ -138,7 +137,7 @@ def _delete(
     elif unclear:
         _report_unclear_audience(planning, entry, unclear)
     else:
-        report_absent_not_live(planning, entry, known.contents.similar_name(entry))
+        report_absent_not_live(planning, entry, known.similar_name(entry))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
@@ -157,7 +156,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """A hint for an unknown audience: it exists under another kind, is no e-mail, or has a name close to another."""
+    """A hint for an unknown audience: another kind that has it, the e-mail of a person, or a name close to it."""
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
     if to.kind == USER and "@" not in to.name:

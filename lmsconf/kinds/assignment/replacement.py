@@ -121,9 +121,9 @@ class _ReplacementPlanner(Struct):
 
     def find(self, entry: _Declared, one: Replacement) -> None:
         """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
-        planning, contents, old = self.planning, self.known.contents, _old(entry, one)
-        new = contents.identity(entry)
-        if missing := contents.missing(old.spec):
+        planning, known, old = self.planning, self.known, _old(entry, one)
+        new = known.identity(entry)
+        if missing := known.missing(old.spec):
             # Harmless once the new assignment exists.
             report_replacement(
                 planning,
@@ -131,16 +131,16 @@ class _ReplacementPlanner(Struct):
                 old,
                 missing=missing[0],
                 hint=missing[1],
-                severity=Severity.NOTE if self.known.live.get(new) else Severity.ERROR,
+                severity=Severity.NOTE if known.live.get(new) else Severity.ERROR,
             )
             return
-        content = contents.find_id(old)
+        content = known.find_id(old)
         if content is None:
             return
         if one.keep_until is not None:
             planning.kept_until[content].setdefault(one.keep_until, (entry, one))
         key = content, entry.spec.audience
-        other, rows = self.known.entry_of.get(key), self.known.live.get(key, ())
+        other, rows = known.entry_of.get(key), known.live.get(key, ())
         if content == new[0]:
             report_replacement(planning, "same", entry, at=entry.places.at(*one.path), content=one.content)
         elif other is not None:
@@ -222,7 +222,7 @@ class _ReplacementPlanner(Struct):
 
     def _is_covered(self, replaced: _Replaced) -> bool:
         """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
-        chosen, identity = self.planning.chosen, self.known.contents.identity
+        chosen, identity = self.planning.chosen, self.known.identity
         if not chosen(replaced.old.address):
             return False
         for new, _ in replaced.by:
@@ -268,7 +268,7 @@ class _ReplacementPlanner(Struct):
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
         """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
         old, entry, to = replaced.old, replaced.by[0][0], Address.of(USER, person)
-        key = self.known.contents.find_id(old), to
+        key = self.known.find_id(old), to
         if key in self.known.entry_of:
             return None
         row = next(iter(self.known.live.get(key, ())), None)

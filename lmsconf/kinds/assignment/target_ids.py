@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
@@ -133,7 +132,7 @@ class ContentResolver:
     def find_id(self, entry: AssignmentEntry) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
-        A name that the catalog lacks is no problem of an entry under `absent`.
+        An entry under `absent` may name what the catalog lacks.
         """
         spec = entry.spec
         pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
@@ -229,31 +228,25 @@ def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSp
     )
 
 
-class LiveAssignments(Struct, frozen=True):
-    """The live assignments of a plan by identity, and the entries that name them.
+class LiveAssignments(ContentResolver):
+    """The catalog and the live assignments of a plan by identity, and the entries that name them.
 
-    unclear: each identity that a target may have whose audience is not known → that target. entry_of: identity → the
-    first entry that names it.
+    live: identity → targets; an unresolved audience has an address with its id. unclear: each identity that a target of
+    an unresolved audience may have → that target. entry_of: identity → the first entry that names it.
     """
 
-    contents: ContentResolver
-    live: Mapping[Identity, Sequence[TargetRow]]
-    unclear: Mapping[Identity, TargetRow]
-    entry_of: dict[Identity, AssignmentEntry] = field(default_factory=dict)
+    def __init__(self, planning: PlanContext) -> None:
+        super().__init__(planning)
+        self.live: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
+        self.unclear: dict[Identity, TargetRow] = {}
+        self.entry_of: dict[Identity, AssignmentEntry] = {}
+        for row in planning.snapshot.rows(TargetRow):
+            audience = resolve_audience(planning, row)
+            self.live[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
+            if audience is None:
+                self.unclear |= {(row.content, candidate): row for candidate in audience_candidates(planning, row)}
 
     def claim(self, entry: AssignmentEntry) -> tuple[AssignmentEntry, Sequence[TargetRow], TargetRow | None]:
         """Return the first entry of the same assignment, which may be this one, its targets, and an unclear one."""
-        key = self.contents.identity(entry)
+        key = self.identity(entry)
         return self.entry_of.setdefault(key, entry), self.live.get(key, ()), self.unclear.get(key)
-
-
-def live_assignments(planning: PlanContext) -> LiveAssignments:
-    """Return the live assignments; one of an unresolved audience is under an address with its id."""
-    live: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
-    unclear: dict[Identity, TargetRow] = {}
-    for row in planning.snapshot.rows(TargetRow):
-        audience = resolve_audience(planning, row)
-        live[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
-        if audience is None:
-            unclear |= {(row.content, candidate): row for candidate in audience_candidates(planning, row)}
-    return LiveAssignments(ContentResolver(planning), live, unclear)

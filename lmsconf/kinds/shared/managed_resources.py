@@ -54,12 +54,8 @@ def match_absent(
                 entry, "identity/live-twice", live_twice(entry.address.name, named), "Select one with `id:`."
             )
         elif named[0].id in claimed:
-            planning.report(
-                entry,
-                "absent/claimed",
-                "it is listed under `absent`, and another entry renames it by `previously` or `id`",
-                "Keep one of the two.",
-            )
+            text = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
+            planning.report(entry, "absent/claimed", text, "Keep one of the two.")
         elif named[0].id not in deleted_ids:
             deleted_ids.add(named[0].id)
             out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))

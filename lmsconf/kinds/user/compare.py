@@ -138,7 +138,7 @@ def _without_hidden_pins(
     known = {key for row in rows for key in (row.id, row.name)}
     identities = ((one, {one.address.name, one.pin(planning.policy.workspace)}) for one in declared)
     return [
-        replace(one, pins={}) if one.spec.flag("archived") and known.isdisjoint(identity) else one
+        replace(one, pins={}) if one.spec.flags.get("archived") and known.isdisjoint(identity) else one
         for one, identity in identities
     ]
 
@@ -181,7 +181,7 @@ def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> boo
     """Return whether a person who is not live can be created, and report why not."""
     declared, spec = match.declared, match.declared.spec
     missing = [key for key in TEXTS if key not in spec.texts]
-    is_hidden, is_archived = may_be_hidden(planning, match), spec.flag("archived")
+    is_hidden, is_archived = may_be_hidden(planning, match), spec.flags.get("archived")
     if planning.policy.create_people and not is_archived and not (is_hidden and missing):
         for key in missing:
             report_missing_key(planning, declared, key)
@@ -288,7 +288,7 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
     """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
     spec, row = match.declared.spec, match.row
     is_admin = planned_flag(spec, row, "admin")
-    if spec.flag("archived") and row is not None and not row.archived and is_admin:
+    if spec.flags.get("archived") and row is not None and not row.archived and is_admin:
         planning.problem(
             "refusal/admin-archived",
             f"{match.address}: an admin cannot be archived",
@@ -355,12 +355,12 @@ def admin_changes(
         [
             match
             for match, spec, row in planned
-            if spec.flag("admin") is True and not planned_flag(spec, row, "archived")
+            if spec.flags.get("admin") is True and not planned_flag(spec, row, "archived")
         ],
         [
             match
             for match, spec, row in planned
-            if spec.flag("admin") is False and row and row.admin and not row.archived
+            if spec.flags.get("admin") is False and row and row.admin and not row.archived
         ],
     )
 

@@ -69,8 +69,6 @@ def check_managers(
     """
     behaviour = planning.api_spec.behaviour
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
-    if rule == "anybody" and not may_lose:
-        return
     change = "Remove the person from `managers`, or change the entry under `users:`. The dialect key is {}."
     for person in sorted(managers):
         report = partial(_person, planning, declared, "managers", person)
@@ -87,8 +85,8 @@ def check_managers(
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
                 f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-        elif spec.flag("manager") is False or spec.archive_date:
-            key = "manager" if spec.flag("manager") is False else ARCHIVE_DATE
+        elif spec.flags.get("manager") is False or spec.archive_date:
+            key = "manager" if spec.flags.get("manager") is False else ARCHIVE_DATE
             why = f"is given the manager right along, and the entry rules it out with `{key}`"
             report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
         else:
@@ -118,7 +116,7 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
             is_archived = planned_flag(match.declared.spec, match.row, "archived")
             rows[email] = replace(match.row, email=email, archived=is_archived)
     later = {row.id: row for row in rows.values()}
-    to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
+    to_archive = (match for match in matched.matches if match.declared.spec.flags.get("archived"))
     hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
     new = [one.address.name for one in matched.matches if one.row is None and planning.policy.create_people]
     directory = PeopleDirectory.of(
@@ -139,7 +137,7 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     The API specification does not say whether GET /users lists archived people (Users). A service that lists
     one does. While a run is verified, who is listed as archived may be so by this run alone.
     """
-    if match.row is not None or planning.snapshot.of(USER).incomplete or match.declared.spec.flag("archived") is None:
+    if match.row is not None or planning.snapshot.of(USER).incomplete or "archived" not in match.declared.spec.flags:
         return False
     return planning.policy.verifying or not lists_archived(planning)
 

@@ -141,7 +141,10 @@ def answers_of(row: PersonRow) -> AnswersRow:
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):
-    """A declared person. `declared_keys` are those of the entry; an undeclared single value is None."""
+    """A declared person. `declared_keys` are those of the entry; an undeclared single value is None.
+
+    flags: `admin`, `manager` and `archived`, where declared.
+    """
 
     declared_keys: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -151,15 +154,13 @@ class PersonSpec(Struct, frozen=True, kw_only=True):
     answers: Mapping[str, Answer] = field(default_factory=dict)
     archive_date: datetime | None = None
 
-    def flag(self, key: str) -> bool | None:
-        """Return `admin`, `manager` or `archived` as declared, or None if it is not."""
-        return self.flags.get(key)
-
     @property
     def needs_live_rights(self) -> bool:
         """Whether the live rights must be read: they are declared, or may forbid archiving or an archive date."""
         return (
-            not self.declared_keys.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
+            not self.declared_keys.isdisjoint(RIGHTS)
+            or self.flags.get("archived", False)
+            or self.archive_date is not None
         )
 
 
@@ -220,13 +221,13 @@ def needs_single_read(spec: PersonSpec) -> bool:
 
 def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
     """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
-    declared = spec.flag(key)
+    declared = spec.flags.get(key)
     return declared if declared is not None else bool(getattr(row, key, False))
 
 
 def loses_manager_right(spec: PersonSpec, row: PersonRow | None) -> bool:
     """Return whether the entry takes the manager right away."""
-    return spec.flag("manager") is False and row is not None and bool(row.manager)
+    return spec.flags.get("manager") is False and row is not None and bool(row.manager)
 
 
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
@@ -351,7 +352,7 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             source=entry.places.find(application, "applications", "exclude"),
             address=address,
         )
-    if spec.flag("archived") and spec.flag("admin"):
+    if spec.flags.get("archived") and spec.flags.get("admin"):
         entry.problem(
             "user/archived-admin",
             f"{address}: an admin cannot be archived",
@@ -360,7 +361,7 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             address=address,
         )
     for right in RIGHTS:
-        if spec.archive_date is not None and spec.flag(right):
+        if spec.archive_date is not None and spec.flags.get(right):
             entry.problem(
                 "user/archive-date",
                 f"{address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
