@@ -42,7 +42,6 @@ from lmsconf.kinds.shared.manifest_entry import (
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group import conditions_by_name
-from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
@@ -92,7 +91,7 @@ _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = people_directory(live.planning)
+    people = live.planning.people
     key = people.emails.get(id)
     if key is None or (key in people.archived and not archived):
         return None
@@ -123,7 +122,7 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
 
 
 def _why_not(live: LiveNames, id: str) -> str:
-    people = people_directory(live.planning)
+    people = live.planning.people
     if id not in people.ids:
         return "no list of people contains the id"
     if id not in people.emails:

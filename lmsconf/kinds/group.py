@@ -54,11 +54,7 @@ from lmsconf.kinds.smart_group import (
     sorted_for_request,
     systems_by_content,
 )
-from lmsconf.kinds.user.people_directory import (
-    compare_group,
-    people_directory,
-    people_display_names,
-)
+from lmsconf.kinds.user.people_directory import compare_group, people_display_names
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
@@ -118,7 +114,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     """Return a row without the members and managers who are archived or in no list of people."""
     # A service may list only active people, and yet show an archived person whose id is requested.
-    listed = people_directory(planning).ids - planning.archived_ids
+    listed = planning.people.ids - planning.archived_ids
     members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
     return replace(row, members=members, managers=managers)
 
@@ -146,7 +142,7 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
     """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
     members = included(form, "members")
-    active = members - people_directory(planning).archived
+    active = members - planning.people.archived
     return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
 
@@ -324,7 +320,7 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
     if emails := included(after, "managers"):
-        body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
+        body["managers"] = [planning.people.id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
         body=planning.api_spec.body_to_wire("smart-groups.create", **body),

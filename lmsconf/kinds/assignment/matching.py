@@ -16,7 +16,6 @@ from lmsconf.kinds.assignment.target_ids import (
     Identity,
     LiveAssignments,
     audience_candidates,
-    live_audiences,
     live_entry,
     report_live_twice,
     resolve_audience,
@@ -40,7 +39,7 @@ from lmsconf.kinds.shared.plan_context import (
     suggest_name,
     why_name_is_missing,
 )
-from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
+from lmsconf.kinds.user.people_directory import WHICH_PERSON, shared_email_message
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, nearest_email, quote_name
@@ -53,7 +52,7 @@ def match_assignments(
 
     An incomplete listing gives a problem for each creation and deletion instead.
     """
-    for id, person_email in people_directory(planning).emails.items():
+    for id, person_email in planning.people.emails.items():
         planning.registry.register(USER, person_email, RemoteId(id))
     known = LiveAssignments(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
@@ -147,7 +146,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
-    if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
+    if to.kind == USER and (ids := planning.people.twice.get(to.name)):
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
         code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
@@ -212,7 +211,7 @@ def _report_unclear_audience(planning: PlanContext, entry: AssignmentEntry, row:
     names = " and ".join(audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
-        names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
+        names += f", and perhaps that of a group that was not read ({planning.audiences.incomplete})"
         hint = "Plan again once the groups can be read."
     planning.report(
         entry,

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.assignment.replacement_problems import is_over, report_number_in_progress, report_replacement
+from lmsconf.kinds.assignment.replacement_problems import is_over, report_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import AssignmentEntry, Identity, LiveAssignments, report_live_twice
 from lmsconf.kinds.assignment.types import (
@@ -30,10 +30,9 @@ from lmsconf.kinds.assignment.types import (
 from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext
-from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
-from lmsconf.model.names import matches_patterns
+from lmsconf.model.names import count_noun, matches_patterns
 
 _SHOWN: Final = 5
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
@@ -253,16 +252,28 @@ class _ReplacementPlanner(Struct):
     def _who_keep(self, replaced: _Replaced) -> list[str]:
         """Return who is in progress and keeps the content; report how many are, or that it is not known."""
         old, row, until = replaced.old, replaced.row, replaced.how.keep_until
-        in_progress = next((one for one in self.planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
+        found = next((one for one in self.planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self.planning, until)
-        if keeps and (in_progress is None or in_progress.unknown is not None):
-            why = "a snapshot file and a drift report do not hold it" if in_progress is None else in_progress.unknown
+        if keeps and (found is None or found.unknown is not None):
+            why = "a snapshot file and a drift report do not hold it" if found is None else found.unknown
             report_replacement(self.planning, "cannot keep", old, why=why)
+        if found is None or (keeps and found.unknown is not None):
             return []
-        directory = people_directory(self.planning)
-        emails = {directory.emails.get(id) for id in (() if in_progress is None else in_progress.people)}
+        directory = self.planning.people
+        emails = {directory.emails.get(id) for id in found.people}
         active = sorted(email for email in emails - directory.archived if email is not None)
-        report_number_in_progress(self.planning, old, in_progress, until, active)
+        what = "kept" if keeps else "not kept" if until is None else "not kept any more"
+        if active or found.unknown is not None:
+            report_replacement(
+                self.planning,
+                what if found.unknown is None else "progress unknown",
+                old,
+                severity=Severity.NOTE if keeps else Severity.WARNING,
+                of_plan=True,
+                why=found.unknown,
+                count=count_noun(len(active), "person is", "people are"),
+                until=until and format_time(until, self.planning.policy.timezone),
+            )
         return active if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:

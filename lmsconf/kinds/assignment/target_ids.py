@@ -7,17 +7,13 @@ the values of `targetType` are not documented (API specification, Content Target
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from msgspec.structs import replace
-
-from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
     EVERYONE_KEY,
     AssignmentSpec,
-    Audiences,
     ContentRow,
     TargetRow,
     assignment_form,
@@ -26,7 +22,7 @@ from lmsconf.kinds.assignment.types import (
     unnamed_content,
     unresolved_audience_label,
 )
-from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.kinds.shared.managed_resources import similar_name
 from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
@@ -41,52 +37,9 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import confusable_skeleton, grouped, normalize_name, quote_name
 
 
-def audiences_among(
-    rows: Mapping[str, Iterable[tuple[RemoteId, str]]],
-    targets: Iterable[TargetRow],
-    everyone: str,
-    *,
-    planned: Iterable[TargetRow] = (),
-    incomplete: str | None,
-) -> Audiences:
-    """Return the audiences that targets may be for. rows: kind → ids and names of all that are live.
-
-    planned: the targets from which a plan learnt what their types mean, so that its effects find the same.
-    """
-    targets = list(targets)
-    wanted = {row.target for row in targets}
-    names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
-    audiences = Audiences(names, everyone, {}, incomplete)
-    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
-
-
-def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
-    """Return every `targetType` with the kinds of its targets that have a single candidate."""
-    by_type = grouped(rows, lambda row: row.type)
-    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
-    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}
-
-
-def live_audiences(planning: PlanContext) -> Audiences:
-    """Return the audiences that the live targets of a plan may be for."""
-    if planning.audiences is None:
-        snapshot = planning.snapshot
-        planning.audiences = audiences_among(
-            {
-                kind: [(row.id, row.name) for row in snapshot.of(kind).rows]
-                for kind in (GROUP, SMART_GROUP, USER)
-                if kind != USER or kind in snapshot.listings
-            },
-            snapshot.rows(TargetRow),
-            planning.api_spec.behaviour(EVERYONE_ID),
-            incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
-        )
-    return planning.audiences
-
-
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target, None if it is not known, or has no name."""
-    key = live_audiences(planning).of(row)
+    key = planning.audiences.of(row)
     if key == EVERYONE_KEY:
         return EVERYONE
     name = None if key is None else planning.registry.name(*key)
@@ -95,7 +48,7 @@ def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in live_audiences(planning).candidates(row))
+    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in planning.audiences.candidates(row))
     return [Address.of(kind, name) for kind, name in pairs if name]
 
 

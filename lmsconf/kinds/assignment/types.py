@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import format_time, parse_pins
@@ -16,7 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
@@ -284,3 +285,29 @@ class Audiences(Struct, frozen=True):
         """Whether the label of a target is the name of the audience of a kind with its id."""
         name, label = self.names[kind][row.target], row.label
         return bool(label) and (name == label if kind != USER else normalize_email(name) == normalize_email(label))
+
+
+def audiences_among(
+    rows: Mapping[str, Iterable[tuple[RemoteId, str]]],
+    targets: Iterable[TargetRow],
+    everyone: str,
+    *,
+    planned: Iterable[TargetRow] = (),
+    incomplete: str | None,
+) -> Audiences:
+    """Return the audiences that targets may be for. rows: kind → ids and names of all that are live.
+
+    planned: the targets from which a plan learnt what their types mean, so that its effects find the same.
+    """
+    targets = list(targets)
+    wanted = {row.target for row in targets}
+    names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
+    audiences = Audiences(names, everyone, {}, incomplete)
+    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
+
+
+def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
+    """Return every `targetType` with the kinds of its targets that have a single candidate."""
+    by_type = grouped(rows, lambda row: row.type)
+    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
+    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}

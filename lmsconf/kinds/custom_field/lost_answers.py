@@ -75,17 +75,16 @@ def _count_loss(
     loss: FieldOrChoiceDeletion,
 ) -> set[RemoteId] | None:
     """Report how many people each part of a loss concerns, and return them; None if that is not known."""
-    moved = _answering(planning, people, loss)
+    held, why = _answers_to(known, loss, _answering(planning, people, loss))
     lost: set[RemoteId] = set()
-    is_unread = False
-    for subject, called in loss.subjects:
-        holders, why = _holders_of(known, loss, subject, moved)
-        lost |= holders
-        is_unread |= why is not None
+    for choice, called in loss.subjects:
+        names = frozenset(map(comparable, (choice.id, choice.name) if choice else ()))
+        holders = [id for id, picked in held.items() if choice is None or picked & names]
+        lost.update(holders)
         # A snapshot file may have only counts.
-        counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
+        counts = (row.people for row in planning.snapshot.rows(HolderRow) if choice and row.id == choice.id)
         _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
-    return None if is_unread else lost
+    return lost if why is None else None
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
@@ -146,26 +145,24 @@ def _answering(
     )
 
 
-def _holders_of(
-    known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
-) -> tuple[frozenset[RemoteId], str | None]:
-    """The people who answered a field, or picked a choice of it, and why there may be more, if there may."""
+def _answers_to(
+    known: Answers | str, loss: FieldOrChoiceDeletion, moved: frozenset[RemoteId]
+) -> tuple[Mapping[RemoteId, frozenset[str]], str | None]:
+    """The choices that people picked of a field, by person, and why there may be more answers, if there may."""
     if isinstance(known, str):
-        return frozenset(), known
+        return {}, known
     keys = answer_keys(loss.field)
     rows = [row for row in known.values() if row.id not in moved]
     answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
     # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
-    doubtful = choice is not None and any(answer is None for _, answer in answers)
-    is_unreadable = doubtful or any(row.answers is None for row in known.values())
-    unknown = "answers have an unknown format" if is_unreadable else None
+    doubtful = loss.choices is not None and any(answer is None for _, answer in answers)
     held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
-    if choice is None:
-        return frozenset(held), unknown
-    called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}
-    if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
-        unknown = unknown or "answers name choices that the field does not have"
-    return frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown
+    if doubtful or any(row.answers is None for row in known.values()):
+        return held, "answers have an unknown format"
+    names = {comparable(name) for one in loss.field.choices for name in (one.id, one.name)}
+    if loss.choices is not None and any(held.values()) and not any(picked & names for picked in held.values()):
+        return held, "answers name choices that the field does not have"
+    return held, None
 
 
 def _report_loss(

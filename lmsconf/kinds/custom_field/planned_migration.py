@@ -26,7 +26,6 @@ from lmsconf.kinds.custom_field.types import (
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.plan_context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -190,7 +189,7 @@ def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[Remo
 
 def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[RemoteId, frozenset[str] | None]:
     """Return the declared answers to the new field, which hold after the plan; None for no answer."""
-    directory, name = people_directory(planning), active.migration.target
+    directory, name = planning.people, active.migration.target
     found: dict[RemoteId, frozenset[str] | None] = {}
     for resource in planning.declared:
         answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
@@ -242,7 +241,7 @@ def _why_not_copied(
     """Return why an answer that the new field can take is not copied; None if it is."""
     if live or live is None:
         return _OTHER
-    if person is None or not people_directory(planning).emails.get(person.id):
+    if person is None or not planning.people.emails.get(person.id):
         return _NO_EMAIL
     address = Address.of(USER, person.name)
     if matches_patterns(str(address), planning.policy.leave_alone):

@@ -106,12 +106,12 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
     choices: frozenset[str] | None = None
 
     @property
-    def subjects(self) -> Iterator[tuple[str | None, str]]:
-        """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
+    def subjects(self) -> list[tuple[ChoiceRow | None, str]]:
+        """Return (None, address) for a whole field, or a choice and its label for each deleted choice."""
         if self.choices is None:
-            yield None, str(self.address)
-        dropped = [choice for choice in self.field.choices if choice.id in (self.choices or ())]
-        yield from ((choice.id, f'the choice "{normalize_name(choice.name)}"') for choice in dropped)
+            return [(None, str(self.address))]
+        dropped = (choice for choice in self.field.choices if choice.id in (self.choices or ()))
+        return [(choice, f'the choice "{normalize_name(choice.name)}"') for choice in dropped]
 
 
 LEFT_OUT: Final = "the person is not in this plan"

@@ -11,10 +11,11 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.assignment.types import AssignmentSpec, Audiences, Replacement, TargetRow
+from lmsconf.kinds.assignment.types import AssignmentSpec, Audiences, Replacement, TargetRow, audiences_among
 from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition, FieldOrChoiceDeletion
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, choices_registry_kind
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER, choices_registry_kind
 from lmsconf.kinds.user.types import PeopleDirectory, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
@@ -216,14 +217,12 @@ class PlanContext:
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
     freed_slots     field to be created → the deletion that frees its slot
-    people          the directory as it will be after the plan; None until it is asked for
     planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
     added_refs
                     name of a field that smart groups cease to ask for → what they ask for instead
     shared_content  ids of contents that share a name
-    audiences       whose the ids of live targets may be; None until it is asked for
     closing         live assignments that are deleted or hidden because they are replaced
     kept_until      content → the moments at which the windows end of those who keep it, each with what says so
     """
@@ -262,14 +261,31 @@ class PlanContext:
         self.losses: list[FieldOrChoiceDeletion] = []
         self.lost_answers: dict[Address, int | None] = {}
         self.freed_slots: Mapping[Address, Address] = {}
-        self.people: PeopleDirectory | None = None
         self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
         self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
-        self.audiences: Audiences | None = None
         self.closing: list[TargetRow] = []
         self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+
+    @cached_property
+    def people(self) -> PeopleDirectory:
+        """The directory of people; once they are matched, as it will be after the plan."""
+        return PeopleDirectory.of(self.snapshot.rows(PersonRow))
+
+    @cached_property
+    def audiences(self) -> Audiences:
+        """The audiences that the live targets may be for."""
+        return audiences_among(
+            {
+                kind: [(row.id, row.name) for row in self.snapshot.of(kind).rows]
+                for kind in (GROUP, SMART_GROUP, USER)
+                if kind != USER or kind in self.snapshot.listings
+            },
+            self.snapshot.rows(TargetRow),
+            self.api_spec.behaviour(EVERYONE_ID),
+            incomplete=self.snapshot.of(GROUP).incomplete or self.snapshot.of(SMART_GROUP).incomplete,
+        )
 
     @cached_property
     def archived_ids(self) -> frozenset[RemoteId]:

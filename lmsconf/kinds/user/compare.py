@@ -27,12 +27,7 @@ from lmsconf.kinds.shared.plan_context import (
     report_unread_list,
     suggest_name,
 )
-from lmsconf.kinds.user.people_directory import (
-    lists_archived,
-    may_be_hidden,
-    people_directory,
-    register_planned_people,
-)
+from lmsconf.kinds.user.people_directory import lists_archived, may_be_hidden, register_planned_people
 from lmsconf.kinds.user.steps import (
     choice_refs_in_answers,
     live_answers,
@@ -187,7 +182,7 @@ def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> boo
             report_missing_key(planning, declared, key)
         return not missing
     name = declared.address.name
-    near = suggest_name(planning, name, people_directory(planning).by_email, did_you_mean_email)
+    near = suggest_name(planning, name, planning.people.by_email, did_you_mean_email)
     code, why = "person/unknown", f"{name} is not a person of this workspace"
     way = "Creating people must be allowed in the project file: `people: {create: true}`."
     if is_hidden:

@@ -44,17 +44,10 @@ def shared_email_message(ids: Iterable[str]) -> str:
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
-def people_directory(planning: PlanContext) -> PeopleDirectory:
-    """Return the directory of the snapshot's people, built once per PlanContext."""
-    if planning.people is None:
-        planning.people = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
-    return planning.people
-
-
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     """Return the size of a live list for the guards' shares: how many people in it are active."""
     # An id in no listing may be an archived person's: it counts only to make a share be judged at all.
-    unknown = len(people_directory(planning).unknown(ids))
+    unknown = len(planning.people.unknown(ids))
     active = len(ids) - len(planning.archived_ids & ids) - unknown
     return max(active, min(SMALL, active + unknown))
 
@@ -74,7 +67,7 @@ def check_managers(
         report = partial(_person, planning, declared, "managers", person)
         match = planning.planned_people.get(person)
         spec = PersonSpec(declared_keys=frozenset()) if match is None else match.declared.spec
-        if rule == "anybody" or person in live or _can_manage(people_directory(planning), person, match):
+        if rule == "anybody" or person in live or _can_manage(planning.people, person, match):
             if may_lose and match is not None and loses_manager_right(spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
                 report("refusal/changed-along", why, change.format(MANAGED_GROUPS))
@@ -155,7 +148,7 @@ def report_unknown_people(
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list, archived
     people left out. An e-mail that several active people share is an error, an archived person a warning.
     """
-    people, report = people_directory(planning), partial(_person, planning, declared, key)
+    people, report = planning.people, partial(_person, planning, declared, key)
     named = listed.named_emails
     # Not the difference of both: that would go through all people for each list.
     unlisted = frozenset(one for one in named if one not in people.by_email) - people.new
@@ -205,7 +198,7 @@ def _person(
 
 def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
-    for id in people_directory(planning).unknown(ids):
+    for id in planning.people.unknown(ids):
         planning.report(
             declared,
             "person/unexplained",
@@ -222,7 +215,7 @@ def compare_group(
 
     own, wanted: what it has and is to have beside its name and these lists. keys: of the lists that it can have.
     """
-    row, declared, directory = match.row, match.declared, people_directory(planning)
+    row, declared, directory = match.row, match.declared, planning.people
     before: Form = {"name": normalize_name(row.name), **own} if row else {}
     after: Form = {"name": match.address.name, **wanted}
     sizes, archived = {key: len(cast("Collection[object]", items)) for key, items in own.items()}, {}
@@ -247,5 +240,5 @@ def compare_group(
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
     """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
-    emails = people_directory(planning).emails
+    emails = planning.people.emails
     return frozenset(emails.get(id, f"user id {id}") for id in ids)
