@@ -254,23 +254,24 @@ class _ReplacementPlanner(Struct):
         old, row, until = replaced.old, replaced.row, replaced.how.keep_until
         found = next((one for one in self.planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self.planning, until)
-        if keeps and (found is None or found.unknown is not None):
-            why = "a snapshot file and a drift report do not hold it" if found is None else found.unknown
-            report_replacement(self.planning, "cannot keep", old, why=why)
-        if found is None or (keeps and found.unknown is not None):
+        unknown = "a snapshot file and a drift report do not hold it" if found is None else found.unknown
+        if keeps and unknown is not None:
+            report_replacement(self.planning, "cannot keep", old, why=unknown)
+            return []
+        if found is None:
             return []
         directory = self.planning.people
         emails = {directory.emails.get(id) for id in found.people}
         active = sorted(email for email in emails - directory.archived if email is not None)
         what = "kept" if keeps else "not kept" if until is None else "not kept any more"
-        if active or found.unknown is not None:
+        if active or unknown is not None:
             report_replacement(
                 self.planning,
-                what if found.unknown is None else "progress unknown",
+                what if unknown is None else "progress unknown",
                 old,
                 severity=Severity.NOTE if keeps else Severity.WARNING,
                 of_plan=True,
-                why=found.unknown,
+                why=unknown,
                 count=count_noun(len(active), "person is", "people are"),
                 until=until and format_time(until, self.planning.policy.timezone),
             )
