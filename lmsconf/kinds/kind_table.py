@@ -255,9 +255,10 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
         return [Address.of(CUSTOM_FIELD, field) for field in spec.answers]
     if kind == CONTENT_TARGET:
         return [spec.audience]
-    fields = [Address.of(CUSTOM_FIELD, one.field) for one in getattr(spec, "conditions", None) or ()]
-    people = (person for _, listed in declared_lists(spec) for person in sorted(listed.named_emails))
-    return [*fields, *(Address.of(USER, person) for person in people)]
+    return [
+        *(Address.of(CUSTOM_FIELD, one.field) for one in getattr(spec, "conditions", None) or ()),
+        *(Address.of(USER, person) for _, listed in declared_lists(spec) for person in sorted(listed.named_emails)),
+    ]
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:

@@ -102,19 +102,16 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
-    listed = cast("list[Mapping[str, Json]]", entry.body.get("conditions") or [])
+    listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
     conditions = tuple(
         DeclaredCondition(
             normalize_name(str(one["field"])),
             frozenset(parse_names(one.get("choices"))),
             None if one.get("system_condition") is None else str(one["system_condition"]),
         )
-        for one in listed
+        for one in listed or ()
     )
-    spec = SmartGroupSpec(
-        conditions=None if entry.body.get("conditions") is None else conditions,
-        managers=parse_people_list(entry, "managers"),
-    )
+    spec = SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
     return desired_resource_by_name(SMART_GROUP, entry, spec)
 
 

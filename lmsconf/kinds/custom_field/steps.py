@@ -6,7 +6,7 @@ references it, must stay until the last smart group drops it, and the service ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from shlex import quote
 from typing import Final
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.compare import NEW, named_ref
-from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration, ChoiceRow, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import id_in_response
@@ -96,7 +96,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     after, at, row = sides.after or {}, match.address, match.row
     if row is None:
         return [_creation(planning, at, after)]
-    old, new = _keyed(sides.before, row), _keyed(after, row)
+    old, new = _keyed(sides.before, row.choices), _keyed(after, row.choices)
     dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
     named = frozenset(named_ref(at, name) for key, name in new.items() if old.get(key, name) != name)
@@ -174,8 +174,7 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    choices = after.get("choices")
-    names = list(choices.names.values()) if isinstance(choices, KeyedNames) else []
+    names = list(_keyed(after, ()).values())
     values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
     body = {"name": at.name, "type": after["type"], **{key: value for key, value in values.items() if value}}
     body |= {wire_name: after[key] for key, wire_name in FLAGS.items() if key in after}
@@ -223,10 +222,10 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
     return {"choiceId": Ref(at, name), "name": name} if known else {"name": name}
 
 
-def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
-    """Choice id, or NEW + name for a new choice, → name."""
+def _keyed(form: Form | None, live: Iterable[ChoiceRow]) -> dict[str, str]:
+    """Choice id, or NEW + name for a new choice, → name; where the form has no choices, of the live ones."""
     choices = (form or {}).get("choices")
-    return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in row.choices}
+    return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in live}
 
 
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:

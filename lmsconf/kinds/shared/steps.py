@@ -171,8 +171,8 @@ def _additions(
 
 def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    rights = map(granted_rights_ref, people if manages else ())
-    return frozenset(refs_in(*map(planning.people.id, people))).union(*rights)
+    created = frozenset(refs_in(*map(planning.people.id, people)))
+    return created.union(*map(granted_rights_ref, people)) if manages else created
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:

@@ -135,8 +135,11 @@ def answers_steps(
     Nobody leaves these smart groups for a moment, which can be many calls long.
     """
     given = choice_refs_in_answers(planning, after)
-    cleared = (field for field in after if before.get(field) and not after[field])
-    late = {field: before[field] for field in cleared if given & planning.added_refs.get(field, frozenset())}
+    late = {
+        field: before[field]
+        for field, answer in after.items()
+        if before.get(field) and not answer and given & planning.added_refs.get(field, frozenset())
+    }
     if not late:
         return [_answers_step(planning, path, row, before, after)]
     between = {**after, **late}
