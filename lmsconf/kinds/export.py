@@ -14,12 +14,10 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.assignment.parse import audience_from
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import (
-    AssignmentSpec,
     ContentRow,
     TargetRow,
     assignment_address,
     audience_entry,
-    content_entry,
     readable_time,
     unnamed_content,
 )
@@ -267,11 +265,6 @@ _VALUE: Final = ("mandatory", "visible_from", "visible_until")
 def content_id_of_target(target: str) -> str:
     """Return the id of the content in the id of a live target."""
     return target.partition("/")[0]
-
-
-def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
-    """Return the entry under `absent` that deletes an assignment in a workspace."""
-    return {"content": content_entry(spec, workspace), "assign_to": [audience_entry(spec.audience)]}
 
 
 def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:

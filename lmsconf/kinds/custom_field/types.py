@@ -26,7 +26,6 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
-from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import IdAndName
 
 MOST_FIELDS: Final = 10
@@ -358,11 +357,6 @@ def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Proble
         source=one.places.at(MIGRATE, key),
         address=str(one.address),
     )
-
-
-def is_migrated(change: Change) -> bool:
-    """Return whether the answers of a field to be deleted are copied: people may answer it until it is deleted."""
-    return isinstance(change.before, dict) and MIGRATE in change.before
 
 
 def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -172,6 +172,26 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     )
 
 
+_NOT_LIVE: Final = {
+    "hidden": (
+        "person/not-listed",
+        "listed, and the service may not list archived people",
+        "If the account exists, pin it in the entry: `id: ID`. It is read by its id then.",
+    ),
+    "archived": (
+        "person/unknown",
+        "a person of this workspace",
+        "There is nobody to archive: remove the entry.",
+    ),
+    "new": (
+        "person/unknown",
+        "a person of this workspace",
+        "Creating people must be allowed in the project file: `people: {create: true}`.",
+    ),
+}
+"""What somebody is who is not live → the code, what the person is not, and a way out."""
+
+
 def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether a person who is not live can be created, and report why not."""
     declared, spec = match.declared, match.declared.spec
@@ -183,17 +203,11 @@ def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> boo
         return not missing
     name = declared.address.name
     near = suggest_name(planning, name, planning.people.by_email, did_you_mean_email)
-    code, why = "person/unknown", f"{name} is not a person of this workspace"
-    way = "Creating people must be allowed in the project file: `people: {create: true}`."
-    if is_hidden:
-        code, why = "person/not-listed", f"{name} is not listed, and the service may not list archived people"
-        way = "If the account exists, pin it in the entry: `id: ID`. It is read by its id then."
-    elif planning.policy.create_people:
-        way = "There is nobody to archive: remove the entry."
+    code, why, way = _NOT_LIVE["hidden" if is_hidden else "archived" if planning.policy.create_people else "new"]
     planning.report(
         declared,
         code,
-        why,
+        f"{name} is not {why}",
         hint=" ".join(filter(None, [hint_on_missing(planning, USER, near, ""), way])),
         severity=Severity.WARNING if is_hidden and is_archived else Severity.ERROR,
     )
