@@ -148,14 +148,12 @@ class BeforeAfter(Struct, frozen=True, kw_only=True):
     archived: key → the archived people in a live list, as in the form: they are in no share.
     is_archived: whether it is an archived person itself.
     defaults: keys of a creation that are left to the service.
-    taken: keys whose single value the resource loses; each counts as a removal.
     """
 
     before: Form | None
     after: Form | None
     sizes: dict[str, int] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
-    taken: frozenset[str] = frozenset()
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     is_archived: bool = False
 

@@ -167,7 +167,6 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
         before=before,
         after=after,
         sizes={"applications": len(row.applications or ())},
-        taken=_taken(before, after),
         is_archived=row.archived,
     )
 
@@ -242,17 +241,6 @@ def _report_refused(
                 hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
                 at=declared.places.at("answers", field),
             )
-
-
-def _taken(before: Form, after: Form) -> frozenset[str]:
-    """Return the keys whose change takes a right or all access from the person."""
-    is_taken = {
-        **{key: before.get(key) and not after[key] for key in RIGHTS},
-        "archived": after.get("archived") and not before["archived"],
-        # Access ends at that date, which may be past; a changed date may be earlier than the old one.
-        ARCHIVE_DATE: after.get(ARCHIVE_DATE) not in (None, before.get(ARCHIVE_DATE)),
-    }
-    return frozenset(key for key, taken in is_taken.items() if taken)
 
 
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:

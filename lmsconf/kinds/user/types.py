@@ -34,7 +34,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import grouped, normalize_email, normalize_name
-from lmsconf.model.plan import Change
+from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
@@ -291,13 +291,19 @@ _HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
 """Keys of values by name → what is taken away, for messages."""
 
 
+def revoked_access(one: FieldChange) -> str | None:
+    """Return what a changed value takes from a person, in words: all access, or a right; None for nothing."""
+    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
+    if one.path in ("archived", ARCHIVE_DATE) and one.after:
+        return "access"
+    return f"{one.path} rights" if one.path in RIGHTS and one.before is True and one.after is not True else None
+
+
 def revoked_rights(change: Change) -> Iterator[str]:
     """Yield what an update revokes from a person, in words; a value that is replaced is taken away, too."""
     for one in change.fields:
-        if one.path in ("archived", ARCHIVE_DATE) and one.after:
-            yield "access"
-        if one.path in RIGHTS and one.before is True and one.after is not True:
-            yield f"{one.path} rights"
+        if access := revoked_access(one):
+            yield access
         key, _, name = one.path.partition(".")
         if name and key in _HELD and one.before not in (None, "", []) and not one.added and one.before != one.after:
             yield f"{_HELD[key]} {name}"
