@@ -108,7 +108,7 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared."""
-    return compare_group(planning, match, LISTS, {}, {})
+    return compare_group(planning, match, {}, {})
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -261,7 +261,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         report_missing_key(planning, declared, "conditions")
         return None
     if conditions is None:
-        return compare_group(planning, match, ("managers",), {}, {})
+        return compare_group(planning, match, {}, {})
     if not check_references(planning, declared, conditions):
         return None
     if row is None:
@@ -274,13 +274,8 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     record_possible_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted
-    return compare_group(
-        planning,
-        match,
-        ("managers",),
-        {"conditions": sorted_conditions(live)},
-        {"conditions": sorted_conditions(wanted)},
-    )
+    own: Form = {"conditions": sorted_conditions(live)}
+    return compare_group(planning, match, own if row else {}, {"conditions": sorted_conditions(wanted)})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:

@@ -200,9 +200,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
     wanted |= {"choices": new_choices, "description": spec.description or None}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
-        return BeforeAfter(
-            before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
-        )
+        return BeforeAfter(before=None, after=after)
     live: Form = {"type": row.type, "choices": old_choices, "description": row.description}
     live |= {key: bool(getattr(row, key)) for key in FLAGS}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}

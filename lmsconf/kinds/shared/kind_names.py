@@ -92,6 +92,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     normalize_name: the form in which its names are compared.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
+    default_keys: those whose values the service chooses where the entry of a creation lacks them.
     time_keys: keys that hold times → whether a bare date means the end of the day.
     entry_items: how one entry declares several resources; None if each entry declares one.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
@@ -113,6 +114,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     name_key: str = "name"
     normalize_name: Callable[[str], str] = normalize_name
     parts_key: str | None = None
+    default_keys: tuple[str, ...] = ()
     time_keys: Mapping[str, bool] = {}
     entry_items: EntryItems | None = None
     references: Mapping[str, Sequence[Trail]] = {}

@@ -147,13 +147,11 @@ class BeforeAfter(Struct, frozen=True, kw_only=True):
     sizes: key → length of the live list, for the guards' shares; of people, those who are active.
     archived: key → the archived people in a live list, as in the form: they are in no share.
     is_archived: whether it is an archived person itself.
-    defaults: keys of a creation that are left to the service.
     """
 
     before: Form | None
     after: Form | None
     sizes: dict[str, int] = field(default_factory=dict)
-    defaults: tuple[str, ...] = ()
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     is_archived: bool = False
 

@@ -153,11 +153,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     after = declared_form(planning, declared, answers)
     if row is None:
         report_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
-        return BeforeAfter(
-            before=None,
-            after=after,
-            defaults=tuple(key for key in ("admin", "manager", "applications") if key not in after),
-        )
+        return BeforeAfter(before=None, after=after)
     held = live_answers(planning, row, answers)
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:

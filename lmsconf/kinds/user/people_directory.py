@@ -208,12 +208,10 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
         )
 
 
-def compare_group(
-    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], own: Form, wanted: Form
-) -> BeforeAfter | None:
+def compare_group(planning: PlanContext, match: Match[Any, Any], own: Form, wanted: Form) -> BeforeAfter | None:
     """Return both sides of a group with its declared lists of people; None, with a problem, if one was not read.
 
-    own, wanted: what it has and is to have beside its name and these lists. keys: of the lists that it can have.
+    own, wanted: what it has and is to have beside its name and these lists.
     """
     row, declared, directory = match.row, match.declared, planning.people
     before: Form = {"name": normalize_name(row.name), **own} if row else {}
@@ -233,9 +231,7 @@ def compare_group(
             archived[key] = directory.live_to_compare(planning.archived_ids & ids, listed).include
         if key == "managers":
             check_managers(planning, declared, listed.include, live.include)
-    if row is None:
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in keys if key not in after))
-    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+    return BeforeAfter(before=before if row else None, after=after, sizes=sizes, archived=archived)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
