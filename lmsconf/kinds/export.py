@@ -222,9 +222,10 @@ def _why_unnamed(live: LiveNames, address: Address, id: str) -> str | None:
 
 
 def _group_entry_body(live: LiveNames, row: Any) -> EntryBody:
-    people = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
-    conditions = conditions_by_name(live.planning, getattr(row, "conditions", None) or ())
-    return ({"conditions": [one.to_json() for one in conditions], **people[0]}, people[1]) if conditions else people
+    keys, notes = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
+    if getattr(row, "conditions", None) is None:
+        return keys, notes
+    return {"conditions": [one.to_json() for one in conditions_by_name(live.planning, row.conditions)], **keys}, notes
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:

@@ -106,11 +106,6 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
     return desired_resource_by_name(GROUP, entry, ManualGroupSpec(members, managers))
 
 
-def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
-    """Compare name, and members and managers where declared."""
-    return compare_group(planning, match, {}, {})
-
-
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     """Return a row without the members and managers who are archived or in no list of people."""
     # A service may list only active people, and yet show an archived person whose id is requested.

@@ -119,9 +119,8 @@ def known_answers(snapshot: Snapshot) -> Answers | str:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
         return "no person has customFields in the response"
-    names = {key for field in snapshot.rows(FieldRow) for key in answer_keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}
-    if answered and not answered & names:
+    if answered and answered.isdisjoint(key for field in snapshot.rows(FieldRow) for key in answer_keys(field)):
         return "answers have names that no field has"
     return {row.id: row for row in rows}
 

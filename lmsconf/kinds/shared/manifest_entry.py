@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -82,13 +83,10 @@ def format_time(moment: datetime, zone: tzinfo | None) -> str:
 def format_shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
     """Return the shortest text that `parse_manifest_time` parses to this instant: date, local or with offset."""
     whole = format_time(moment, zone)
-    local = whole[:19]
-    for text in (whole[:10], local.removesuffix(":00"), local):
-        try:
+    for text in (whole[:10], whole[:19].removesuffix(":00"), whole[:19]):
+        with suppress(BadTime):
             if parse_manifest_time(text, zone, end_of_day=end_of_day) == moment:
                 return text
-        except BadTime:
-            continue
     return whole
 
 

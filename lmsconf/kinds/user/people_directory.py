@@ -216,7 +216,8 @@ def compare_group(planning: PlanContext, match: Match[Any, Any], own: Form, want
     row, declared, directory = match.row, match.declared, planning.people
     before: Form = {"name": normalize_name(row.name), **own} if row else {}
     after: Form = {"name": match.address.name, **wanted}
-    sizes, archived = {key: len(cast("Collection[object]", items)) for key, items in own.items()}, {}
+    sizes = {key: len(cast("Collection[object]", items)) for key, items in own.items()}
+    archived: dict[str, frozenset[str]] = {}
     for key, people in declared_lists(declared.spec):
         after[key] = listed = report_unknown_people(planning, declared, key, people)
         live = PeopleList(frozenset())
