@@ -13,7 +13,6 @@ from msgspec import Struct
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.kinds.export import (
     ExportedEntry,
-    LiveNames,
     assignment_entries,
     group_by_content,
     named_entries,
@@ -22,9 +21,11 @@ from lmsconf.kinds.export import (
 )
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, did_you_mean, grouped, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.config_file import order_kinds
@@ -33,11 +34,14 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:
-    """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
+def entries_of(kind: Kind, planning: PlanContext, policy: Policy) -> Iterator[ExportedEntry]:
+    """Return the manifest entry of every live row of a kind, or the reason why it has none.
+
+    planning: a PlanContext in which every kind has matched its rows, with nothing declared. policy: that of the export.
+    """
     if kind.is_person:
-        return person_entries(live)
-    return assignment_entries(live) if kind.name == CONTENT_TARGET else named_entries(live, kind.name)
+        return person_entries(planning)
+    return assignment_entries(planning, policy) if kind.name == CONTENT_TARGET else named_entries(planning, kind.name)
 
 
 def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from texts import listed_cases, text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.export import LiveNames, field_entry_body, named_entries, people_lists_body, person_entries
+from lmsconf.kinds.export import field_entry_body, named_entries, people_lists_body, person_entries
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -195,14 +195,14 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
     assert list(notes) == ["its type DATE is not supported in manifests"]
 
 
-def live_names(*people: PersonRow, groups: tuple[GroupRow, ...] = ()) -> LiveNames:
+def live_names(*people: PersonRow, groups: tuple[GroupRow, ...] = ()) -> PlanContext:
     """A workspace with these people and groups."""
     policy = Policy(workspace="w", today=date(2026, 6, 1))
     listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "group": Listing(rows=groups)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
     planning = PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
     match_kind(planning, "group", (), ())
-    return LiveNames(planning, policy)
+    return planning
 
 
 def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
