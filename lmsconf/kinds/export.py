@@ -187,7 +187,7 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
 
 
 def named_entries(planning: PlanContext, kind: str) -> Iterator[ExportedEntry]:
-    """Yield every field, group or smart group, with its id where the name is ambiguous, without default values."""
+    """Yield every field, group or smart group without default values, with its id if the name is ambiguous."""
     rows = planning.snapshot.of(kind).rows
     looks = Counter(casefold_name(row.name) for row in rows)
     for row in rows:

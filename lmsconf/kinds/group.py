@@ -54,7 +54,7 @@ from lmsconf.kinds.smart_group import (
     sorted_for_request,
     systems_by_content,
 )
-from lmsconf.kinds.user.people_directory import compare_group, people_display_names
+from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
@@ -124,8 +124,8 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     if held.get("conditions") is not None:
         before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
     lists: dict[str, frozenset[RemoteId]] = {key: held[key] for key in LISTS if held.get(key) is not None}
-    before |= {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
-    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
+    before |= {key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()}
+    archived = {key: planning.people.display_names(planning.archived_ids & ids) for key, ids in lists.items()}
     return BeforeAfter(
         before=before,
         after=None,
@@ -160,7 +160,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[
             operation="manual-groups.delete",
             path={"groupId": deletion.row.id},
             makes=freed_name_ref(GROUP, deletion.row),
-            uses=frozenset(map(joined_group_ref, people_display_names(planning, deletion.row.members or ()))),
+            uses=frozenset(map(joined_group_ref, planning.people.display_names(deletion.row.members or ()))),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
         )
@@ -221,8 +221,11 @@ def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: 
 
 def _is_left(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether the plan deletes an undeclared smart group, or must not touch it."""
-    is_left_alone = matches_patterns(str(address), planning.policy.leave_alone)
-    return is_left_alone or is_owned(planning, address) or any(one.address == address for one in absent)
+    return (
+        matches_patterns(str(address), planning.policy.leave_alone)
+        or is_owned(planning, address)
+        or any(one.address == address for one in absent)
+    )
 
 
 def _replaced(

@@ -49,7 +49,7 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.kinds.shared.steps import find_rename_cycles
 from lmsconf.kinds.smart_group import conditions_by_name, record_condition_changes
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
-from lmsconf.kinds.user.people_directory import compare_group, people_display_names
+from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -155,7 +155,7 @@ def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
     if kind == CUSTOM_FIELD:
         return live_field_form(row)
     if kind == GROUP:
-        return {"members": PeopleList(people_display_names(planning, row.members or ()))}
+        return {"members": PeopleList(planning.people.display_names(row.members or ()))}
     return {"conditions": conditions_by_name(planning, row.conditions or ())} if kind == SMART_GROUP else {}
 
 

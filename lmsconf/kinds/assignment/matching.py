@@ -155,7 +155,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """A hint for an unknown audience: another kind that has it, the e-mail of a person, or a name close to it."""
+    """A hint for an unknown audience: the kind that has it, the person's e-mail, or a name close to it."""
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
     if to.kind == USER and "@" not in to.name:

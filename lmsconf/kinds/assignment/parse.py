@@ -124,7 +124,7 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
     new = (parts[0] for address in spec.replaced_by if (parts := split_address(address)))
-    return frozenset([*(replaced.content for replaced in spec.replaces), *new])
+    return frozenset(replaced.content for replaced in spec.replaces).union(new)
 
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)

@@ -58,8 +58,9 @@ def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     content: Json = {"name": name, "id": row.content} if row.content in planning.shared_content else name
     audience = resolve_audience(planning, row)
     to: Json = unresolved_audience_label(row) if audience is None else audience_entry(audience)
-    start, finish = readable_time(row.start), readable_time(row.finish)
-    return assignment_form(content, to, row.mandatory, start, finish, planning.policy.timezone)
+    return assignment_form(
+        content, to, row.mandatory, readable_time(row.start), readable_time(row.finish), planning.policy.timezone
+    )
 
 
 Identity: TypeAlias = tuple[RemoteId | None, Address]
@@ -139,7 +140,7 @@ class ContentResolver:
     def _look_pinned(
         self, name: str, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
     ) -> RemoteId | None:
-        """Return the id if it is that of content with the name; else None, with a problem. named: all with the name."""
+        """Return the id if its content has the name; else None, with a problem. named: all with the name."""
         pinned = self._by_id.get(pin)
         if pinned is None:
             report("content/pin-not-live", *self._lacks(name, pin))
@@ -200,6 +201,6 @@ class LiveAssignments(ContentResolver):
                 self.unclear |= {(row.content, candidate): row for candidate in audience_candidates(planning, row)}
 
     def claim(self, entry: AssignmentEntry) -> tuple[AssignmentEntry, Sequence[TargetRow], TargetRow | None]:
-        """Return the first entry of the same assignment, which may be this one, its targets, and an unclear one."""
+        """Return the first entry of the same assignment, maybe this one, its targets, and an unclear one."""
         key = self.identity(entry)
         return self.entry_of.setdefault(key, entry), self.live.get(key, ()), self.unclear.get(key)

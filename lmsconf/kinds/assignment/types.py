@@ -308,6 +308,5 @@ def audiences_among(
 
 def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
     """Return every `targetType` with the kinds of its targets that have a single candidate."""
-    by_type = grouped(rows, lambda row: row.type)
-    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
+    found = {type: map(audiences.candidates, same) for type, same in grouped(rows, lambda row: row.type).items()}
     return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}

@@ -147,7 +147,7 @@ def _answering(
 def _answers_to(
     known: Answers | str, loss: FieldOrChoiceDeletion, moved: frozenset[RemoteId]
 ) -> tuple[Mapping[RemoteId, frozenset[str]], str | None]:
-    """The choices that people picked of a field, by person, and why there may be more answers, if there may."""
+    """The choices of a field that people picked, by person, and why there may be more, if there may."""
     if isinstance(known, str):
         return {}, known
     keys = answer_keys(loss.field)

@@ -110,7 +110,7 @@ def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec,
 
 
 def _active_migration(planning: PlanContext, deletion: Deletion[FieldRow]) -> ActiveMigration | None:
-    """Return the migration that deletes a field, with what it copies; None if there is none, or one with an error."""
+    """Return the migration that deletes a field, with what it copies; None without one, or if it has an error."""
     migration = deletion.absent.spec if deletion.absent else None
     if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
         return None

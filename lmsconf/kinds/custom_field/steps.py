@@ -223,7 +223,7 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
 
 
 def _keyed(form: Form | None, live: Iterable[ChoiceRow]) -> dict[str, str]:
-    """Choice id, or NEW + name for a new choice, → name; where the form has no choices, of the live ones."""
+    """Choice id, or NEW + name for a new choice, → name; of the live ones if the form has none."""
     choices = (form or {}).get("choices")
     return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in live}
 

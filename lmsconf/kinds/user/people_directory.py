@@ -115,12 +115,11 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     directory = PeopleDirectory.of(
         (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)), frozenset(new) - hidden
     )
-    not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     planning.people = replace(
         directory,
         by_email={**rows, **directory.by_email},
         archived=directory.archived | hidden,
-        not_renamed=not_renamed,
+        not_renamed={row.id: email for email, row in rows.items() if normalize_email(row.email) != email},
     )
 
 
@@ -233,9 +232,3 @@ def compare_group(planning: PlanContext, match: Match[Any, Any], own: Form, want
         if key == "managers":
             check_managers(planning, declared, listed.include, live.include)
     return BeforeAfter(before=before if row else None, after=after, sizes=sizes, archived=archived)
-
-
-def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
-    """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
-    emails = planning.people.emails
-    return frozenset(emails.get(id, f"user id {id}") for id in ids)

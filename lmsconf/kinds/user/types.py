@@ -192,9 +192,14 @@ class PeopleDirectory(Struct, frozen=True):
         by_email = {email: same[0] for email, same in groups.items()}
         active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
         twice = {email: ids for email, ids in active.items() if len(ids) > 1}
-        emails: dict[str, str] = {one.id: email for email, one in by_email.items() if email not in twice}
-        archived = frozenset(email for email, ids in active.items() if not ids)
-        return PeopleDirectory(by_email, emails, frozenset(one.id for one in ordered), archived, twice, new)
+        return PeopleDirectory(
+            by_email=by_email,
+            emails={one.id: email for email, one in by_email.items() if email not in twice},
+            ids=frozenset(one.id for one in ordered),
+            archived=frozenset(email for email, ids in active.items() if not ids),
+            twice=twice,
+            new=new,
+        )
 
     def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
@@ -208,6 +213,10 @@ class PeopleDirectory(Struct, frozen=True):
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Return, sorted, the ids that are not in the listing of people."""
         return sorted([id for id in frozenset(ids) if id not in self.ids])
+
+    def display_names(self, ids: Iterable[str]) -> frozenset[str]:
+        """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
+        return frozenset(self.emails.get(id, f"user id {id}") for id in ids)
 
     def id(self, person: str) -> RemoteId | Ref:
         """Return the id of a person accepted by `report_unknown_people`, or a Ref for one to be created."""
