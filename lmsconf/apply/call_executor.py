@@ -32,12 +32,11 @@ from lmsconf.errors import (
 )
 from lmsconf.kinds.assignment.steps import HINT_ON_EXISTING, body_of_live
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
-from lmsconf.kinds.custom_field.types import is_migrated
+from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.grant_verification import (
     GrantVerification,
     SentCall,
     grant_verification,
-    replacement_verification,
     revokes_access,
 )
 from lmsconf.kinds.kind_table import KINDS
@@ -46,7 +45,7 @@ from lmsconf.kinds.shared.responses import id_in_response
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call, ListOperation, is_creation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.plan import Action, Plan
 
 
@@ -59,9 +58,7 @@ def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     strictly = {need for call in plan.calls if call.address in replaced for need in call.needs}
     needed = strictly | {need for call in plan.calls if revokes_access(call) for need in call.needs}
     checks = {
-        call.id: grant_verification(call) or (replacement_verification(call) if call.id in strictly else None)
-        for call in plan.calls
-        if call.id in needed
+        call.id: grant_verification(call, any_audience=call.id in strictly) for call in plan.calls if call.id in needed
     }
     return {id: check for id, check in checks.items() if check is not None}
 
@@ -138,7 +135,10 @@ class CallExecutor:
         self._pool, self._resolver, self._first_calls = pool, resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
-        self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
+        # People may answer a field whose answers are copied until it is deleted.
+        self._emptied = {
+            one.address for one in plan.changes if one.action is Action.DELETE and MIGRATE in members(one.before)
+        }
         before = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
         self._recreated = {
             call.id: before[call.address]
@@ -184,7 +184,7 @@ class CallExecutor:
 
     def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
-        call, check = SentCall({}, sent.body), replacement_verification(sent.call)
+        call, check = SentCall({}, sent.body), grant_verification(sent.call, any_audience=True)
         try:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.

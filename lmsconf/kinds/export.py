@@ -6,18 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.assignment.parse import audience_from
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import (
-    AssignmentSpec,
     ContentRow,
     TargetRow,
     assignment_address,
     audience_entry,
-    content_entry,
     readable_time,
     unnamed_content,
 )
@@ -34,21 +34,18 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
-    EntryBody,
-    ExportedEntry,
-    LiveNames,
     format_shortest_time,
     format_time,
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group import conditions_by_name
-from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
@@ -61,12 +58,28 @@ from lmsconf.model.names import (
 )
 from lmsconf.model.snapshot import Snapshot
 
+
+class ExportedEntry(Struct, frozen=True, kw_only=True):
+    """The manifest entry of one live row. notes: what it leaves out, and why.
+
+    reason: why a manifest cannot declare the row, which then has no body; None if it can.
+    """
+
+    address: Address
+    id: str
+    body: Mapping[str, Json] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+EntryBody: TypeAlias = tuple[Mapping[str, Json], tuple[str, ...]]
+"""The keys of an entry beside its name, and notes of what it leaves out, and why."""
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
-def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str | None:
+def manifest_email(planning: PlanContext, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = people_directory(live.planning)
+    people = planning.people
     key = people.emails.get(id)
     if key is None or (key in people.archived and not archived):
         return None
@@ -81,23 +94,23 @@ def _in_manifest(text: str) -> str | None:
     return small if is_valid and not FORBIDDEN.search(small) else None
 
 
-def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
+def people_lists_body(planning: PlanContext, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
     """Return the keys of an entry for lists of people, key → ids or None; an empty list for members only."""
     keys: dict[str, Json] = {}
     notes: list[str] = []
     for key, ids in lists.items():
-        emails = {id: manifest_email(live, id) for id in sorted(ids or ())}
-        left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
+        emails = {id: manifest_email(planning, id) for id in sorted(ids or ())}
+        left = Counter(_why_not(planning, id) for id, email in emails.items() if email is None)
         people: list[Json] = [*sorted(email for email in emails.values() if email is not None)]
         # The list is not complete if an active person cannot be named.
         if people or (ids is not None and key == "members" and _NO_EMAIL not in left):
             keys[key] = {"include": people} if _NO_EMAIL in left else people
         notes.extend(f"{count_noun(n, key.removesuffix('s'))} left out: {why}" for why, n in left.items())
-    return EntryBody(keys, tuple(notes))
+    return keys, tuple(notes)
 
 
-def _why_not(live: LiveNames, id: str) -> str:
-    people = people_directory(live.planning)
+def _why_not(planning: PlanContext, id: str) -> str:
+    people = planning.people
     if id not in people.ids:
         return "no list of people contains the id"
     if id not in people.emails:
@@ -113,24 +126,24 @@ def only_text(value: Json) -> str | None:
     return None
 
 
-def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
+def person_entries(planning: PlanContext) -> Iterator[ExportedEntry]:
     """Yield every person, with the values that were read.
 
     Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
     """
-    for row in live.snapshot.rows(PersonRow):
+    for row in planning.snapshot.rows(PersonRow):
         address = Address.of(USER, row.name)
-        mail = manifest_email(live, row.id, archived=True)
+        mail = manifest_email(planning, row.id, archived=True)
         if mail is None:
             yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
             continue
         body: dict[str, Json] = {"email": mail}
-        form = person_form(live.planning, row)
+        form = person_form(planning, row)
         # That somebody has no applications is said.
         said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
         body.update({key: form_to_json(form[key]) for key in said})
         if row.archives_at is not None:
-            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, planning.policy.timezone, end_of_day=False)
         yield ExportedEntry(address=address, id=row.id, body=body)
 
 
@@ -173,15 +186,36 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
         )
 
 
-def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
-    """Return the keys of an entry of a field, a group or a smart group beside name and id, without default values."""
-    if kind == CUSTOM_FIELD:
-        return field_entry_body(row)
-    people = people_lists_body(live, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
-    if kind == GROUP or row.conditions is None:
-        return people
-    conditions = conditions_by_name(live.planning, row.conditions)
-    return EntryBody({"conditions": [one.to_json() for one in conditions], **people.keys}, people.notes)
+def named_entries(planning: PlanContext, kind: str) -> Iterator[ExportedEntry]:
+    """Yield every field, group or smart group without default values, with its id if the name is ambiguous."""
+    rows = planning.snapshot.of(kind).rows
+    looks = Counter(casefold_name(row.name) for row in rows)
+    for row in rows:
+        name = normalize_name(row.name)
+        address = Address.of(kind, name)
+        if reason := _why_unnamed(planning, address, row.id):
+            yield ExportedEntry(address=address, id=row.id, reason=reason)
+            continue
+        keys, notes = field_entry_body(row) if kind == CUSTOM_FIELD else _group_entry_body(planning, row)
+        # The id tells it from another of the same name, or of one that looks the same to a reader.
+        pin = {"id": row.id} if looks[casefold_name(row.name)] > 1 else {}
+        yield ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **keys}, notes=notes)
+
+
+def _why_unnamed(planning: PlanContext, address: Address, id: str) -> str | None:
+    """Return why a manifest cannot declare a row by its name; None if it can."""
+    if not is_valid_name(address.name):
+        return "its name contains characters that a manifest must not contain" if address.name else "it has no name"
+    # Of several rows with one name, only the first has it.
+    is_first = planning.registry.id_or_ref(Ref(address)) == id
+    return None if is_first else "another resource has its name, and is declared"
+
+
+def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:
+    keys, notes = people_lists_body(planning, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
+    if getattr(row, "conditions", None) is None:
+        return keys, notes
+    return {"conditions": [one.to_json() for one in conditions_by_name(planning, row.conditions)], **keys}, notes
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
@@ -213,7 +247,7 @@ def field_entry_body(row: FieldRow) -> EntryBody:
     }
     notes = [] if body["type"] else [f"its type {row.type} is not supported in manifests"]
     notes += [f"choices that share a name, or have none: {left}"] if left else []
-    return EntryBody({key: value for key, value in body.items() if value}, tuple(notes))
+    return {key: value for key, value in body.items() if value}, tuple(notes)
 
 
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
@@ -224,73 +258,68 @@ def content_id_of_target(target: str) -> str:
     return target.partition("/")[0]
 
 
-def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
-    """Return the entry under `absent` that deletes an assignment in a workspace."""
-    return {"content": content_entry(spec, workspace), "assign_to": [audience_entry(spec.audience)]}
-
-
-def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:
-    """Yield every assignment, each with one audience."""
-    contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
-    for row in live.snapshot.rows(TargetRow):
-        content, name = _content(live, contents.get(row.content))
-        audience = resolve_audience(live.planning, row)
+def assignment_entries(planning: PlanContext, policy: Policy) -> Iterator[ExportedEntry]:
+    """Yield every assignment, each with one audience. policy: that of the export."""
+    contents = {row.id: row for row in planning.snapshot.rows(ContentRow)}
+    for row in planning.snapshot.rows(TargetRow):
+        content, name = _content(planning, contents.get(row.content))
+        audience = resolve_audience(planning, row)
         address = assignment_address(name, audience or Address("audience", row.target))
-        reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
+        reason = (
+            "its content is not in the catalog" if content is None else _unnameable(planning, policy, row, audience)
+        )
         if audience is None or reason is not None:
             yield ExportedEntry(address=address, id=row.id, reason=str(reason))
             continue
-        email = manifest_email(live, row.target, archived=True)
+        email = manifest_email(planning, row.target, archived=True)
         body: dict[str, Json] = {
             "content": content,
             "mandatory": row.mandatory,
-            "visible_from": row.start and _time(row.start, live, end_of_day=False),
-            "visible_until": row.finish and _time(row.finish, live, end_of_day=True),
+            "visible_from": row.start and _time(row.start, planning, end_of_day=False),
+            "visible_until": row.finish and _time(row.finish, planning, end_of_day=True),
             "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
         }
         yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
 
 
-def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
+def _content(planning: PlanContext, row: ContentRow | None) -> tuple[Json, str]:
     """Return how a manifest refers to content, and its name.
 
     The id is added if two contents share the name, or if the name cannot be written.
     """
     if row is None:
         return None, "content"
-    name = normalize_name(row.name)
-    if not is_valid_name(name):
-        # The id identifies the content, whatever name is given with it.
-        name = unnamed_content(row.id)
-        return {"name": name, "id": row.id}, name
-    return ({"name": name, "id": row.id} if row.id in live.planning.shared_content else name), name
+    # The id identifies the content, whatever name is given with it.
+    name = normalize_name(row.name) if is_valid_name(normalize_name(row.name)) else unnamed_content(row.id)
+    is_plain = name == normalize_name(row.name) and row.id not in planning.shared_content
+    return name if is_plain else {"name": name, "id": row.id}, name
 
 
-def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
+def _unnameable(planning: PlanContext, policy: Policy, row: TargetRow, audience: Address | None) -> str | None:
     """Return the reason why no manifest can refer to the audience; None if one can."""
     if audience is None:
         return "its audience is unknown"
     if audience.kind == USER:
-        if manifest_email(live, row.target, archived=True) is None:
+        if manifest_email(planning, row.target, archived=True) is None:
             return "the person has no e-mail that a manifest can contain"
         # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
-        owned = live.policy.ownership.get(CONTENT_TARGET)
-        return "the person is archived" if not owned and manifest_email(live, row.target) is None else None
+        owned = policy.ownership.get(CONTENT_TARGET)
+        return "the person is archived" if not owned and manifest_email(planning, row.target) is None else None
     # Of several with one name, only the first is named by it.
-    registry = live.planning.registry
+    registry = planning.registry
     is_named = registry.has(audience.kind, audience.name) and registry.id_or_ref(Ref(audience)) == row.target
     return None if is_named or audience == EVERYONE else "another audience has the same name"
 
 
-def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
+def _time(text: str, planning: PlanContext, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     moment = readable_time(text)
     if isinstance(moment, datetime):
-        return format_shortest_time(moment, live.timezone, end_of_day=end_of_day)
+        return format_shortest_time(moment, planning.policy.timezone, end_of_day=end_of_day)
     return text
 
 
-def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[Mapping[str, Json]]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content = grouped(sorted(entries, key=_order), lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
@@ -300,15 +329,12 @@ def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
             for key in _VALUE
             if key in first and all(entry.body.get(key) == first[key] for entry in same)
         }
-        limits = {key: first[key] for key in ("only_in",) if key in first}
-        yield EntryBody(
-            {
-                "content": first["content"],
-                **shared,
-                "assign_to": [_audience(entry, shared) for entry in same],
-                **limits,
-            }
-        )
+        yield {
+            "content": first["content"],
+            **shared,
+            "assign_to": [_audience(entry, shared) for entry in same],
+            **{key: first[key] for key in ("only_in",) if key in first},
+        }
 
 
 def _order(entry: ExportedEntry) -> tuple[str, int, str]:

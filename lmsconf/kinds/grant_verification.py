@@ -68,21 +68,16 @@ class GrantVerification(Struct, frozen=True):
     spared: str = "nobody is removed"
 
 
-def grant_verification(call: Call) -> GrantVerification | None:
+def grant_verification(call: Call, *, any_audience: bool = False) -> GrantVerification | None:
     """Return how the effect of a call that grants access is verified; None for any other call.
 
     The id of everyone, or of one person, may be listed as another id, so of assignments only those to groups are
-    verified.
+    verified, unless any are: those that the change of a replaced assignment depends on.
     """
     audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
-    is_uncertain = call.operation == _ASSIGNS and audience not in (GROUP, SMART_GROUP)
+    is_uncertain = call.operation == _ASSIGNS and not any_audience and audience not in (GROUP, SMART_GROUP)
     is_revocation = call.operation == _MAKES_ADMIN and not call.path.endswith("/true")
     return None if is_uncertain or is_revocation else _VERIFICATIONS.get(call.operation)
-
-
-def replacement_verification(call: Call) -> GrantVerification | None:
-    """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
-    return _VERIFICATIONS[_ASSIGNS] if call.operation == _ASSIGNS else None
 
 
 def revokes_access(call: Call) -> bool:
@@ -173,7 +168,7 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> 
         return normalize_name(answer.as_text) == wanted
     both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
     shown = {wanted}.union(*(one for one in both if wanted in one))
-    return any(normalize_name(choice) in shown for choice in answer.picked)
+    return not shown.isdisjoint(map(normalize_name, answer.picked))
 
 
 _VERIFICATIONS: Final = {

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import is_owned, match_named
 from lmsconf.kinds.shared.manifest_entry import (
@@ -19,10 +19,17 @@ from lmsconf.kinds.shared.manifest_entry import (
     desired_resource_by_name,
     included,
     parse_people_list,
+)
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Deletion,
+    Match,
+    MatchResult,
+    PlanContext,
+    Similarity,
     report_missing_key,
     report_unread_list,
 )
-from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
@@ -33,7 +40,6 @@ from lmsconf.kinds.shared.steps import (
     rename_steps,
 )
 from lmsconf.kinds.smart_group import (
-    DeclaredCondition,
     SimilarConditions,
     SmartGroupRow,
     SmartGroupSpec,
@@ -41,17 +47,14 @@ from lmsconf.kinds.smart_group import (
     condition_refs,
     conditions_by_id,
     conditions_by_name,
+    conditions_of,
     keep_system_conditions,
     record_possible_renames,
     sorted_conditions,
     sorted_for_request,
     systems_by_content,
 )
-from lmsconf.kinds.user.people_directory import (
-    compare_lists,
-    people_directory,
-    people_display_names,
-)
+from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
@@ -103,16 +106,10 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
     return desired_resource_by_name(GROUP, entry, ManualGroupSpec(members, managers))
 
 
-def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
-    """Compare name, and members and managers where declared."""
-    before: Form = {"name": normalize_name(match.row.name)} if match.row else {}
-    return compare_lists(planning, match, LISTS, before, {"name": match.address.name}, {})
-
-
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     """Return a row without the members and managers who are archived or in no list of people."""
     # A service may list only active people, and yet show an archived person whose id is requested.
-    listed = people_directory(planning).ids - planning.archived_ids
+    listed = planning.people.ids - planning.archived_ids
     members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
     return replace(row, members=members, managers=managers)
 
@@ -127,8 +124,8 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     if held.get("conditions") is not None:
         before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
     lists: dict[str, frozenset[RemoteId]] = {key: held[key] for key in LISTS if held.get(key) is not None}
-    before |= {key: PeopleList(people_display_names(planning, ids)) for key, ids in lists.items()}
-    archived = {key: people_display_names(planning, planning.archived_ids & ids) for key, ids in lists.items()}
+    before |= {key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()}
+    archived = {key: planning.people.display_names(planning.archived_ids & ids) for key, ids in lists.items()}
     return BeforeAfter(
         before=before,
         after=None,
@@ -140,24 +137,20 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
     """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
     members = included(form, "members")
-    active = members - people_directory(planning).archived
+    active = members - planning.people.archived
     return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
 
 def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
     """Create or rename; then, for managers and for members, add people before removing any."""
-    at, row = match.address, match.row
-    path = {"groupId": Ref(at) if row is None else row.id}
-    if row is None:
-        creation = Step(
-            operation="manual-groups.create",
-            body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
-            makes=frozenset({Ref(at)}),
-            uses=free_name_ref(at),
-        )
-        return [creation, *list_steps(planning, match, path, sides)]
-    rename = rename_steps(planning, "manual-groups.rename", path, match, sides)
-    return [*rename, *list_steps(planning, match, path, sides)]
+    at = match.address
+    path = {"groupId": Ref(at) if match.row is None else match.row.id}
+    steps = [*rename_steps(planning, "manual-groups.rename", path, match, sides)]
+    if match.row is None:
+        body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
+        makes = frozenset({Ref(at)})
+        steps = [Step(operation="manual-groups.create", body=body, makes=makes, uses=free_name_ref(at))]
+    return [*steps, *list_steps(planning, match, path, sides)]
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
@@ -167,7 +160,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[
             operation="manual-groups.delete",
             path={"groupId": deletion.row.id},
             makes=freed_name_ref(GROUP, deletion.row),
-            uses=frozenset(map(joined_group_ref, people_display_names(planning, deletion.row.members or ()))),
+            uses=frozenset(map(joined_group_ref, planning.people.display_names(deletion.row.members or ()))),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
         )
@@ -178,8 +171,9 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    declared = add_replaced_conditions(planning, declared, absent)
-    return match_named(planning, declared, absent, SmartGroupRow, "smart group")
+    return match_named(
+        planning, add_replaced_conditions(planning, declared, absent), absent, SmartGroupRow, "smart group"
+    )
 
 
 def add_replaced_conditions(
@@ -187,7 +181,7 @@ def add_replaced_conditions(
 ) -> Sequence[DesiredResource[SmartGroupSpec]]:
     """Return the declared smart groups, and others, with the conditions that migrations replace."""
     active = {
-        migration.deletion.row.id: migration
+        migration.row.id: migration
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
@@ -213,8 +207,7 @@ def add_replaced_conditions(
                     spec=SmartGroupSpec(conditions=conditions, managers=None),
                     places=migration.migration.places,
                     pins={planning.policy.workspace: row.id},
-                    reason=f"its conditions name {migration.deletion.address}, whose answers move to "
-                    f"{migration.target}",
+                    reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
                 )
             )
     return out
@@ -228,8 +221,11 @@ def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: 
 
 def _is_left(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether the plan deletes an undeclared smart group, or must not touch it."""
-    is_left_alone = matches_patterns(str(address), planning.policy.leave_alone)
-    return is_left_alone or is_owned(planning, address) or any(one.address == address for one in absent)
+    return (
+        matches_patterns(str(address), planning.policy.leave_alone)
+        or is_owned(planning, address)
+        or any(one.address == address for one in absent)
+    )
 
 
 def _replaced(
@@ -240,9 +236,8 @@ def _replaced(
     if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
         return None
     pairs = zip(live, conditions_by_name(planning, live), strict=True)
-    new = (_moved(named, active[one.field]) if one.field in active else named for one, named in pairs)
-    known = tuple(condition for condition in new if condition is not None)
-    return known if len(known) == len(live) else None
+    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
@@ -260,13 +255,11 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     Conditions of a live group as they will be go to `planning.planned_conditions`.
     """
     declared, row, conditions = match.declared, match.row, match.declared.spec.conditions
-    before: Form = {"name": normalize_name(row.name)} if row else {}
-    after: Form = {"name": match.address.name}
+    if conditions is None and row is None:
+        report_missing_key(planning, declared, "conditions")
+        return None
     if conditions is None:
-        if row is None:
-            report_missing_key(planning, declared, "conditions")
-            return None
-        return compare_lists(planning, match, ("managers",), before, after, {})
+        return compare_group(planning, match, {}, {})
     if not check_references(planning, declared, conditions):
         return None
     if row is None:
@@ -277,12 +270,10 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     live = conditions_by_name(planning, (row and row.conditions) or ())
     wanted = keep_system_conditions(conditions, live)
     record_possible_renames(planning, wanted, live)
-    after["conditions"] = sorted_conditions(wanted)
-    if row is not None:
-        before["conditions"] = sorted_conditions(live)
-        if not planning.policy.additive:
-            planning.planned_conditions[row.id] = wanted
-    return compare_lists(planning, match, ("managers",), before, after, sizes={"conditions": len(live)} if row else {})
+    if row is not None and not planning.policy.additive:
+        planning.planned_conditions[row.id] = wanted
+    own: Form = {"conditions": sorted_conditions(live)}
+    return compare_group(planning, match, own if row else {}, {"conditions": sorted_conditions(wanted)})
 
 
 def why_conditions_stay(sides: BeforeAfter) -> str | None:
@@ -295,7 +286,7 @@ def why_conditions_stay(sides: BeforeAfter) -> str | None:
 
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
-    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    conditions = conditions_of(form)
     return Similarity(
         of="conditions",
         key=SimilarConditions(conditions) if conditions else None,
@@ -322,7 +313,7 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
     if emails := included(after, "managers"):
-        body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
+        body["managers"] = [planning.people.id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
         body=planning.api_spec.body_to_wire("smart-groups.create", **body),
@@ -335,9 +326,6 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
 def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = sorted_for_request(after)
-    body = planning.api_spec.body_to_wire(
-        "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
-    )
     refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
     dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
     # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the group
@@ -351,7 +339,9 @@ def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, a
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
-        body=body,
+        body=planning.api_spec.body_to_wire(
+            "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+        ),
         uses=refs_after.union(answers),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )

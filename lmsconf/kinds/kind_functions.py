@@ -24,7 +24,6 @@ from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_d
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.group import (
     GroupRow,
-    diff_group,
     diff_smart_group,
     group_before_deletion,
     group_deletion,
@@ -50,7 +49,7 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.kinds.shared.steps import find_rename_cycles
 from lmsconf.kinds.smart_group import conditions_by_name, record_condition_changes
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
-from lmsconf.kinds.user.people_directory import people_display_names
+from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -70,7 +69,7 @@ _MATCH: Final[Mapping[str, Callable[..., MatchResult[Any, Any]]]] = {
 _DIFF: Final[Mapping[str, Callable[[PlanContext, Match[Any, Any]], BeforeAfter | None]]] = {
     CUSTOM_FIELD: diff_field,
     USER: diff_person,
-    GROUP: diff_group,
+    GROUP: partial(compare_group, own={}, wanted={}),
     SMART_GROUP: diff_smart_group,
     CONTENT_TARGET: diff_assignment,
 }
@@ -156,7 +155,7 @@ def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
     if kind == CUSTOM_FIELD:
         return live_field_form(row)
     if kind == GROUP:
-        return {"members": PeopleList(people_display_names(planning, row.members or ()))}
+        return {"members": PeopleList(planning.people.display_names(row.members or ()))}
     return {"conditions": conditions_by_name(planning, row.conditions or ())} if kind == SMART_GROUP else {}
 
 

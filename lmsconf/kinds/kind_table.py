@@ -13,6 +13,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import check_replacements, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import (
+    FLAGS,
     FieldRow,
     find_bad_migrations,
     find_too_many_fields,
@@ -35,6 +36,7 @@ from lmsconf.kinds.shared.kind_names import (
 from lmsconf.kinds.shared.manifest_entry import (
     ANY,
     KEYS,
+    LISTS,
     EntryItems,
     ManifestEntry,
     PartReferences,
@@ -43,7 +45,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     delete_entry_by_name,
 )
 from lmsconf.kinds.smart_group import SmartGroupRow, find_unknown_choices, parse_smart_group
-from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, parse_absent_person, parse_person
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, parse_absent_person, parse_person
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
@@ -74,6 +76,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             row_types=(FieldRow,),
             list_operation=CUSTOM_FIELDS,
             parts_key="choices",
+            default_keys=("description", *FLAGS),
             graph_shape="parallelogram",
             operations=(
                 "custom-fields.list",
@@ -97,6 +100,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 HOLDERS: ("choice that somebody holds", "choices that somebody holds"),
             },
             name_key="email",
+            default_keys=(*RIGHTS, "applications"),
             normalize_name=normalize_email,
             time_keys={"custom_archive_date": False},
             references={CUSTOM_FIELD: (("users", ANY, "answers", KEYS),), USER: (("people_sets", ANY, ANY),)},
@@ -128,6 +132,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             row_types=(GroupRow,),
             list_operation=MANUAL_GROUPS,
             example="group/Sales",
+            default_keys=LISTS,
             references={USER: _people_in(("groups", ANY, "members"), ("groups", ANY, "managers"))},
             operations=(
                 "users.list",
@@ -153,6 +158,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             noun="smart group",
             plural="smart groups",
             row_types=(SmartGroupRow,),
+            default_keys=("managers",),
             list_operation=SMART_GROUPS,
             references={
                 CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
@@ -255,9 +261,10 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
         return [Address.of(CUSTOM_FIELD, field) for field in spec.answers]
     if kind == CONTENT_TARGET:
         return [spec.audience]
-    fields = [Address.of(CUSTOM_FIELD, one.field) for one in getattr(spec, "conditions", None) or ()]
-    people = (person for _, listed in declared_lists(spec) for person in sorted(listed.named_emails))
-    return [*fields, *(Address.of(USER, person) for person in people)]
+    return [
+        *(Address.of(CUSTOM_FIELD, one.field) for one in getattr(spec, "conditions", None) or ()),
+        *(Address.of(USER, person) for _, listed in declared_lists(spec) for person in sorted(listed.named_emails)),
+    ]
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:

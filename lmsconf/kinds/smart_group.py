@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.compare import references_exist
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, choices_hint
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, DeclaredCondition, FieldOrChoiceDeletion, choices_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
@@ -65,23 +64,6 @@ class SmartGroupRow(IdAndName, frozen=True):
     managers: frozenset[RemoteId] | None = None
 
 
-class DeclaredCondition(NamedTuple):
-    """A condition, by names. `system_condition` is None if undeclared."""
-
-    field: str
-    choices: frozenset[str]
-    system_condition: str | None
-
-    def to_json(self) -> Json:
-        """The condition as written in a manifest."""
-        body: dict[str, Json] = {
-            "field": self.field,
-            "choices": [*sorted(self.choices)],
-            "system_condition": self.system_condition,
-        }
-        return {key: value for key, value in body.items() if value or key == "field"}
-
-
 class SmartGroupSpec(Struct, frozen=True):
     """A declared smart group; None for an undeclared key."""
 
@@ -120,19 +102,16 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
-    listed = cast("list[Mapping[str, Json]]", entry.body.get("conditions") or [])
+    listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
     conditions = tuple(
         DeclaredCondition(
             normalize_name(str(one["field"])),
             frozenset(parse_names(one.get("choices"))),
             None if one.get("system_condition") is None else str(one["system_condition"]),
         )
-        for one in listed
+        for one in listed or ()
     )
-    spec = SmartGroupSpec(
-        conditions=None if entry.body.get("conditions") is None else conditions,
-        managers=parse_people_list(entry, "managers"),
-    )
+    spec = SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
     return desired_resource_by_name(SMART_GROUP, entry, spec)
 
 
@@ -208,10 +187,14 @@ def sorted_conditions(conditions: Iterable[DeclaredCondition]) -> tuple[Declared
     return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
 
+def conditions_of(form: Form) -> tuple[DeclaredCondition, ...]:
+    """Return the conditions of a form; none without the key."""
+    return cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+
+
 def sorted_for_request(form: Form) -> list[DeclaredCondition]:
     """Return the conditions of a form in the order in which requests send them."""
-    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
-    return sorted(conditions, key=lambda one: str(one.to_json()))
+    return sorted(conditions_of(form), key=lambda one: str(one.to_json()))
 
 
 def keep_system_conditions(
@@ -303,8 +286,7 @@ def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGr
 
     What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.
     """
-    deletions = () if planning.policy.additive else matched.deletions
-    deleted = frozenset(one.row.id for one in deletions if planning.chosen(one.address))
+    deleted = frozenset(one.row.id for one in planning.planned(matched.deletions))
     for row in planning.snapshot.rows(SmartGroupRow):
         before = conditions_by_name(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
@@ -344,8 +326,11 @@ def _plan_condition_losses(
                 address=loss.address,
             )
         return
-    chosen = [match for match in matched.matches if planning.chosen(match.address)]
-    settled = {match.row.id for match in chosen if match.row and match.declared.spec.conditions is not None}
+    settled = {
+        match.row.id
+        for match in matched.matches
+        if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
+    }
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
         if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
@@ -380,14 +365,18 @@ def _add_side_effect(
             hint="Declare that smart group with new `conditions`, or list it under `absent`.",
             address=cause.address,
         )
-    before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
+    live = row.conditions or ()
+    before, after = (sorted_conditions(conditions_by_name(planning, conditions)) for conditions in (live, remaining))
     planning.side_effects.append(
         SideEffect(
             address=at,
             row=row,
             with_=cause.address,
             reason=f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions",
-            sides=BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())}),
+            sides=BeforeAfter(
+                before={"name": name, "conditions": before},
+                after={"name": name, "conditions": after},
+                sizes={"conditions": len(live)},
+            ),
         )
     )

@@ -13,9 +13,9 @@ from typing import Any
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import SMART_GROUP, Kind
+from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER, Kind
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
-from lmsconf.kinds.user.types import revoked_rights
+from lmsconf.kinds.user.types import revoked_access, revoked_rights
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import members
@@ -222,7 +222,7 @@ def count_for_guards(
         (change.address.kind, f" ({one.path})", "removals", sides.is_archived)
         for change, sides in changes
         for one in change.fields
-        if one.path in sides.taken
+        if change.address.kind == USER and revoked_access(one)
     ]
     return (
         *_of_all(deleted, results),

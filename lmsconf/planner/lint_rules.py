@@ -12,20 +12,13 @@ from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
-from lmsconf.kinds.custom_field.types import MOST_FIELDS
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, DeclaredCondition
 from lmsconf.kinds.group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
 from lmsconf.kinds.shared.plan_context import MatchResult
-from lmsconf.kinds.smart_group import (
-    MATCHED_BY_CHOICE,
-    DeclaredCondition,
-    SmartGroupRow,
-    SmartGroupSpec,
-    sorted_conditions,
-)
-from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.kinds.smart_group import MATCHED_BY_CHOICE, SmartGroupRow, SmartGroupSpec, sorted_conditions
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.guards import Policy
@@ -58,8 +51,8 @@ class LintContext(Struct, frozen=True, kw_only=True):
 def archived_people(context: LintContext) -> frozenset[str]:
     """Return the e-mails of people known to be archived: in a plan those after it, else those declared to be."""
     if context.plan is not None:
-        return people_directory(context.plan.planning).archived
-    return frozenset(one.address.name for one in context.of(USER) if one.spec.flag("archived"))
+        return context.plan.planning.people.archived
+    return frozenset(one.address.name for one in context.of(USER) if one.spec.flags.get("archived"))
 
 
 def lint_managers(
@@ -82,7 +75,7 @@ def _managers(context: LintContext, people: PeopleList, row: GroupRow | SmartGro
     if people.whole:
         return people.include
     live = frozenset[RemoteId]() if row is None else row.managers
-    emails = {} if context.plan is None else people_directory(context.plan.planning).emails
+    emails = {} if context.plan is None else context.plan.planning.people.emails
     if context.plan is None or live is None or not live <= emails.keys():
         return None
     return (frozenset(emails[id] for id in live) | people.include) - people.exclude

@@ -139,6 +139,7 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     entry = subject if isinstance(subject, Deletion) else declared
+    default_keys = KINDS[item.address.kind].default_keys if sides.before is None else ()
     return Change(
         address=item.address,
         action=item.action,
@@ -148,7 +149,7 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
         before=form_to_json(sides.before),
         after=form_to_json(sides.after),
         fields=() if sides.before is None or sides.after is None else diff_forms(sides.before, sides.after),
-        defaults=sides.defaults,
+        defaults=tuple(key for key in default_keys if key not in (sides.after or {})),
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
         replaced_by=() if isinstance(subject, SideEffect) else subject.replaced_by,

@@ -46,8 +46,7 @@ from lmsconf.kinds.shared.manifest_entry import (
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.smart_group import SmartGroupRow
-from lmsconf.kinds.user.people_directory import PeopleDirectory
-from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PeopleDirectory, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.kinds.export import content_id_of_target, unread_value_notes
+from lmsconf.kinds.export import ExportedEntry, content_id_of_target, unread_value_notes
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
-from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, ManifestEntry
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.nodes import EscapedText
 from lmsconf.manifest.problems import find_conflicts
@@ -227,11 +227,11 @@ def export_snapshot(
         return draft_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True).plan
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
-    live = LiveNames(named_context(snapshot, policy, api_spec), policy)
+    planning = named_context(snapshot, policy, api_spec)
     here = existing_manifests.in_workspace(policy.workspace)
     declared = _declared_ids(here, snapshot, policy, api_spec)
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
-    rows = [row for kind in wanted for row in entries_of(kind, live)]
+    rows = [row for kind in wanted for row in entries_of(kind, planning, policy)]
     new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
     named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
     managed = [
@@ -242,7 +242,7 @@ def export_snapshot(
     check.skipped.extend(row for row in managed if row.reason is not None)
     entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
     return ExportResult(
-        files=_files(entries, check.skipped, live, by),
+        files=_files(entries, check.skipped, planning, policy, by),
         counts={kind.name: sum(entry.address.kind == kind.name for entry in entries) for kind in wanted},
         problems=_problems(entries, check.skipped, plan, snapshot),
         left_alone=len(new) - len(managed),
@@ -272,15 +272,16 @@ def _problems(
 def _files(
     entries: Sequence[ExportedEntry],
     skipped: Sequence[ExportedEntry],
-    live: LiveNames,
+    planning: PlanContext,
+    policy: Policy,
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
-    workspace = live.snapshot.workspace
+    workspace = planning.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
     # The team of a group may follow from what is not exported.
-    every = [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
+    every = [row for kind in KINDS.values() for row in entries_of(kind, planning, policy) if row.reason is None]
     return {
         f"{folder}/{section}".lstrip("/"): text
         for folder, part in split_by_team(entries, teams_of(by, every)).items()

@@ -21,8 +21,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.documents.snapshot_file import FORMAT, snapshot_of
 from lmsconf.errors import LmsconfError, ProblemsFound, raise_found
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, audiences_among
-from lmsconf.kinds.assignment.types import ContentRow, TargetRow
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, ContentRow, TargetRow, audiences_among
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.responses import AnswerRow

@@ -11,13 +11,21 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.export import (
+    ExportedEntry,
+    assignment_entries,
+    group_by_content,
+    named_entries,
+    person_entries,
+    team_of,
+)
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
-from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, did_you_mean, grouped, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.config_file import order_kinds
@@ -26,15 +34,14 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:
-    """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
+def entries_of(kind: Kind, planning: PlanContext, policy: Policy) -> Iterator[ExportedEntry]:
+    """Return the manifest entry of every live row of a kind, or the reason why it has none.
+
+    planning: a PlanContext in which every kind has matched its rows, with nothing declared. policy: that of the export.
+    """
     if kind.is_person:
-        yield from person_entries(live)
-    elif kind.name == CONTENT_TARGET:
-        yield from assignment_entries(live)
-    else:
-        for row in live.snapshot.of(kind.name).rows:
-            yield live.exported_entry(kind.name, row, entry_body(live, kind.name, row))
+        return person_entries(planning)
+    return assignment_entries(planning, policy) if kind.name == CONTENT_TARGET else named_entries(planning, kind.name)
 
 
 def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:
@@ -51,10 +58,11 @@ def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[Export
     """Return the text of a file: its entries sorted for reading and lookup; of each content, one entry."""
     lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
     ordered = sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id))
-    plain = (EntryBody(entry.body, entry.notes) for entry in ordered)
+    plain = ((entry.body, entry.notes) for entry in ordered)
+    grouped_ones = ((body, ()) for body in group_by_content(entries))
     blocks = [
         "\n".join((*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")))
-        for body, notes in (group_by_content(entries) if kind.name == CONTENT_TARGET else plain)
+        for body, notes in (grouped_ones if kind.name == CONTENT_TARGET else plain)
     ]
     between = "\n\n" if any("\n" in block for block in blocks) else "\n"
     return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))

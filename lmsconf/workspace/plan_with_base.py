@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.kinds.assignment.types import audience_entry, content_entry
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.export import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys
@@ -128,7 +128,8 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     entry: Json = declared.address.name
     if kind.name == CONTENT_TARGET:
-        entry = absent_assignment_entry(declared.spec, workspace)
+        to = audience_entry(declared.spec.audience)
+        entry = {"content": content_entry(declared.spec, workspace), "assign_to": [to]}
     elif (id := declared.pin(workspace)) is not None:
         entry = {kind.name_key: declared.address.name, "id": id}
     return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"

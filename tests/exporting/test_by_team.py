@@ -16,10 +16,9 @@ from texts import listed_cases, text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries
+from lmsconf.kinds.export import field_entry_body, named_entries, people_lists_body, person_entries
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_functions import match_kind
-from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import PersonRow
@@ -182,26 +181,28 @@ def live(**more: Json) -> dict[str, Json]:
 def test_choices_that_a_manifest_can_tell_apart_are_declared(names: list[str], choices: Json, notes: list[str]) -> None:
     """All of them as a list in their order; else those with a name of their own, and a count of the others."""
     rows: list[Json] = [{"choiceId": f"c-{number}", "name": name} for number, name in enumerate(names)]
-    entry = field_entry_body(parse_field_row(live(choices=rows)))
-    assert entry.keys == {"type": "CHOICE"} | ({} if choices is None else {"choices": choices})
-    assert list(entry.notes) == notes
+    keys, found = field_entry_body(parse_field_row(live(choices=rows)))
+    assert keys == {"type": "CHOICE"} | ({} if choices is None else {"choices": choices})
+    assert list(found) == notes
 
 
 def test_only_what_differs_from_the_default_is_declared() -> None:
     """A flag that is set and a description; of a type that manifests do not know there is a note."""
-    entry = field_entry_body(parse_field_row(live(type="DATE", description="Since", isHidden=True, isLocked=False)))
-    assert entry.keys == {"description": "Since", "hidden": True}
-    assert list(entry.notes) == ["its type DATE is not supported in manifests"]
+    keys, notes = field_entry_body(
+        parse_field_row(live(type="DATE", description="Since", isHidden=True, isLocked=False))
+    )
+    assert keys == {"description": "Since", "hidden": True}
+    assert list(notes) == ["its type DATE is not supported in manifests"]
 
 
-def live_names(*people: PersonRow, groups: tuple[GroupRow, ...] = ()) -> LiveNames:
+def live_names(*people: PersonRow, groups: tuple[GroupRow, ...] = ()) -> PlanContext:
     """A workspace with these people and groups."""
     policy = Policy(workspace="w", today=date(2026, 6, 1))
     listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "group": Listing(rows=groups)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
     planning = PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
     match_kind(planning, "group", (), ())
-    return LiveNames(planning, policy)
+    return planning
 
 
 def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
@@ -230,9 +231,9 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
         PersonRow(RemoteId("u-3"), "twin@acme.example"),
         PersonRow(RemoteId("u-4"), "Twin@acme.example"),
     )
-    entry = people_lists_body(live, {"members": [f"u-{n}" for n in (1, 2, 3, 4, 9)], "managers": None})
-    assert entry.keys == {"members": ["anna@acme.example"]}
-    assert list(entry.notes) == [
+    keys, notes = people_lists_body(live, {"members": [f"u-{n}" for n in (1, 2, 3, 4, 9)], "managers": None})
+    assert keys == {"members": ["anna@acme.example"]}
+    assert list(notes) == [
         "1 member left out: archived",
         "2 members left out: more than one person has the e-mail",
         "1 member left out: no list of people contains the id",
@@ -250,7 +251,7 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
 def test_what_no_manifest_can_name_is_left_out_with_the_reason(name: str, reason: str) -> None:
     """An empty name, one with half of a surrogate pair, and one that the first of two has."""
     rows = (GroupRow(RemoteId("g-1"), "A"), GroupRow(RemoteId("g-2"), name))
-    found = live_names(groups=rows).exported_entry("group", rows[1], EntryBody({}))
+    found = list(named_entries(live_names(groups=rows), "group"))[1]
     assert (found.id, found.reason) == ("g-2", reason)
 
 

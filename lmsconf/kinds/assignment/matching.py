@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, TypeAlias
+from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.replacement import ReplacementPlanner, report_without_replacement
+from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import (
+    AssignmentEntry,
     ContentResolver,
     Identity,
+    LiveAssignments,
     audience_candidates,
-    live_audiences,
     live_entry,
     report_live_twice,
     resolve_audience,
@@ -23,7 +25,6 @@ from lmsconf.kinds.assignment.types import (
     TargetRow,
     assignment_address,
     declared_entry,
-    unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.shared.managed_resources import report_absent_not_live
@@ -38,14 +39,10 @@ from lmsconf.kinds.shared.plan_context import (
     suggest_name,
     why_name_is_missing,
 )
-from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
-from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.kinds.user.people_directory import WHICH_PERSON, shared_email_message
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import grouped, matches_patterns, nearest_email, quote_name
-
-Target: TypeAlias = tuple[TargetRow, Address | None]
-"""A live target and its audience, None if unresolved."""
-_Entry: TypeAlias = DesiredResource[AssignmentSpec] | DeleteEntry[Any]
+from lmsconf.model.names import matches_patterns, nearest_email, quote_name
 
 
 def match_assignments(
@@ -55,34 +52,27 @@ def match_assignments(
 
     An incomplete listing gives a problem for each creation and deletion instead.
     """
-    for id, person_email in people_directory(planning).emails.items():
+    for id, person_email in planning.people.emails.items():
         planning.registry.register(USER, person_email, RemoteId(id))
-    contents = ContentResolver(planning)
+    known = LiveAssignments(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
-    ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
-    for absent_entry in absent:
-        contents.find_id(absent_entry, must=False)
-    targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
-    live = {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
-    why = planning.snapshot.of(CONTENT_TARGET).incomplete
+    ready = [entry for entry in declared if _is_ready(planning, known, entry)]
+    targets = planning.snapshot.rows(TargetRow)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    unclear = _unclear_targets(planning, targets)
-    entry_of: dict[Identity, _Entry] = {}
     for entry in ready:
-        _match(planning, contents, entry, entry_of, live, unclear, out)
+        _match(planning, known, entry, out)
     for entry in declared:
-        if (key := contents.identity(entry))[0] is not None:
-            entry_of.setdefault(key, entry)
+        if (key := known.identity(entry))[0] is not None:
+            known.entry_of.setdefault(key, entry)
     for absent_entry in absent:
-        _delete(planning, contents, absent_entry, entry_of, live, unclear, out)
-    planner = ReplacementPlanner(planning, contents, live, entry_of, out)
-    planner.plan_all(ready)
-    report_without_replacement(planning, (*declared, *absent), live, ready)
-    _settle(planning, live, planner.settled, frozenset(map(contents.find_id, declared)), out)
-    if why:
+        _delete(planning, known, absent_entry, out)
+    settled = plan_replacements(planning, known, ready, out)
+    report_without_replacement(planning, (*declared, *absent), known.live, ready)
+    _settle(planning, known.live, settled, frozenset(map(known.find_id, declared)), out)
+    if why := planning.snapshot.of(CONTENT_TARGET).incomplete:
         groups = [(address, None) for address in sorted(planning.deleted) if address.kind in (GROUP, SMART_GROUP)]
         for address, its_entry in (*((one.address, one.absent) for one in out.deletions), *groups):
             _report_incomplete(planning, address, its_entry, why)
@@ -96,59 +86,57 @@ def _kept_precisely(
     """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
     if planning.api_spec.behaviour("content-targets.time-precision") != "minute":
         return declared
-    windows = ({"visible_from": one.spec.visible_from, "visible_until": one.spec.visible_until} for one in declared)
-    minutes = ({key: time and time.replace(second=0, microsecond=0) for key, time in one.items()} for one in windows)
-    return [replace(one, spec=replace(one.spec, **times)) for one, times in zip(declared, minutes, strict=True)]
+    return [
+        replace(
+            one,
+            spec=replace(
+                one.spec,
+                visible_from=_to_the_minute(one.spec.visible_from),
+                visible_until=_to_the_minute(one.spec.visible_until),
+            ),
+        )
+        for one in declared
+    ]
+
+
+def _to_the_minute(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.replace(second=0, microsecond=0)
 
 
 def _match(
     planning: PlanContext,
-    contents: ContentResolver,
+    known: LiveAssignments,
     entry: DesiredResource[AssignmentSpec],
-    entry_of: dict[Identity, _Entry],
-    live: Mapping[Identity, Sequence[TargetRow]],
-    unclear: Mapping[Identity, TargetRow],
     out: MatchResult[AssignmentSpec, TargetRow],
 ) -> None:
-    """Match a declaration, or report why that is not possible.
-
-    entry_of: the first entry that names an identity. unclear: the targets whose audience is not known, by each identity
-    that they may have.
-    """
-    key, why = contents.identity(entry), planning.snapshot.of(CONTENT_TARGET).incomplete
-    first, rows = entry_of.setdefault(key, entry), live.get(key, ())
+    """Match a declaration, or report why that is not possible."""
+    first, rows, unclear = known.claim(entry)
+    why = planning.snapshot.of(CONTENT_TARGET).incomplete
     if first is not entry:
         _report_same_assignment(planning, entry, first)
     elif len(rows) > 1:
         report_live_twice(planning, entry, rows)
-    elif not rows and key in unclear:
-        _report_unclear_audience(planning, entry, unclear[key])
-    elif not rows and why:
+    elif unclear and not rows:
+        _report_unclear_audience(planning, entry, unclear)
+    elif why and not rows:
         _report_incomplete(planning, entry.address, entry, why)
     else:
         out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
 
 
 def _delete(
-    planning: PlanContext,
-    contents: ContentResolver,
-    entry: DeleteEntry[Any],
-    entry_of: dict[Identity, _Entry],
-    live: Mapping[Identity, Sequence[TargetRow]],
-    unclear: Mapping[Identity, TargetRow],
-    out: MatchResult[AssignmentSpec, TargetRow],
+    planning: PlanContext, known: LiveAssignments, entry: DeleteEntry[Any], out: MatchResult[AssignmentSpec, TargetRow]
 ) -> None:
-    """Add the deletions of an entry under `absent`, or report why there are none; the arguments are as for `_match`."""
-    key = contents.identity(entry)
-    first = entry_of.setdefault(key, entry)
-    rows = live.get(key, ()) if first is entry else ()
-    out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+    """Add the deletions of an entry under `absent`, or report why there are none."""
+    first, rows, unclear = known.claim(entry)
     if isinstance(first, DesiredResource):
         _report_same_assignment(planning, entry, first)
-    elif not rows and key in unclear:
-        _report_unclear_audience(planning, entry, unclear[key])
-    elif not rows:
-        report_absent_not_live(planning, entry, contents.similar_name(entry))
+    elif rows and first is entry:
+        out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+    elif unclear:
+        _report_unclear_audience(planning, entry, unclear)
+    else:
+        report_absent_not_live(planning, entry, known.similar_name(entry))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
@@ -158,17 +146,16 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
-    if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
+    if to.kind == USER and (ids := planning.people.twice.get(to.name)):
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
-        near = _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
         code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
-        planning.report(entry, code, *why_name_is_missing(planning, to, near))
+        planning.report(entry, code, *why_name_is_missing(planning, to, _meant(planning, to)))
     return False
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """A hint for an unknown audience that exists under another kind, or for a person who is not named by e-mail."""
+    """A hint for an unknown audience: the kind that has it, the person's e-mail, or a name close to it."""
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
     if to.kind == USER and "@" not in to.name:
@@ -177,18 +164,12 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
-    return None
-
-
-def _identity(target: Target) -> Identity:
-    """The identity of a live target; an unresolved audience gets an address with its id."""
-    row, audience = target
-    return row.content, audience or Address(escape(unresolved_audience_label(row)), "")
+    return suggest_name(planning, to.name, planning.registry.names(to.kind))
 
 
 def _settle(
     planning: PlanContext,
-    live: Mapping[Identity, list[TargetRow]],
+    live: Mapping[Identity, Sequence[TargetRow]],
     settled: Container[Identity],
     declared: Container[RemoteId | None],
     out: MatchResult[AssignmentSpec, TargetRow],
@@ -201,11 +182,9 @@ def _settle(
     policy = planning.policy
     owned = policy.ownership.get(CONTENT_TARGET, ())
     for key, rows in live.items():
-        if key in settled:
-            continue
         content, to = key
         address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
-        for row in rows:
+        for row in () if key in settled else rows:
             audience = resolve_audience(planning, row)
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
@@ -217,11 +196,7 @@ def _settle(
                 out.unmanaged.append(UndeclaredResource(address, row))
 
 
-def _report_same_assignment(
-    planning: PlanContext,
-    entry: _Entry,
-    other: _Entry,
-) -> None:
+def _report_same_assignment(planning: PlanContext, entry: AssignmentEntry, other: AssignmentEntry) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.report(
         entry,
@@ -231,22 +206,12 @@ def _report_same_assignment(
     )
 
 
-def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
-    """Each possible identity of a live target with several candidate audiences → that target."""
-    return {
-        (row.content, candidate): row
-        for row, audience in targets
-        if audience is None
-        for candidate in audience_candidates(planning, row)
-    }
-
-
-def _report_unclear_audience(planning: PlanContext, entry: _Entry, row: TargetRow) -> None:
+def _report_unclear_audience(planning: PlanContext, entry: AssignmentEntry, row: TargetRow) -> None:
     audiences = audience_candidates(planning, row)
     names = " and ".join(audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
-        names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
+        names += f", and perhaps that of a group that was not read ({planning.audiences.incomplete})"
         hint = "Plan again once the groups can be read."
     planning.report(
         entry,
@@ -257,7 +222,7 @@ def _report_unclear_audience(planning: PlanContext, entry: _Entry, row: TargetRo
     )
 
 
-def _report_incomplete(planning: PlanContext, address: Address, entry: _Entry | None, why: str) -> None:
+def _report_incomplete(planning: PlanContext, address: Address, entry: AssignmentEntry | None, why: str) -> None:
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read completely: {why}",
@@ -285,7 +250,6 @@ def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRo
 def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
     """Return the live assignment; a time that cannot be parsed is shown verbatim."""
     form = live_entry(planning, deletion.row)
-    spec = None if deletion.absent is None else deletion.absent.spec
-    if spec is not None and spec.content_pins:
-        form["content"] = {"name": spec.content, "id": deletion.row.content}
+    if deletion.absent is not None and deletion.absent.spec.content_pins:
+        form["content"] = {"name": deletion.absent.spec.content, "id": deletion.row.content}
     return BeforeAfter(before=form, after=None)

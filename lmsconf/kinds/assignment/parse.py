@@ -124,7 +124,7 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
     new = (parts[0] for address in spec.replaced_by if (parts := split_address(address)))
-    return frozenset([*(replaced.content for replaced in spec.replaces), *new])
+    return frozenset(replaced.content for replaced in spec.replaces).union(new)
 
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
@@ -230,9 +230,7 @@ def item_addresses(entry: Mapping[str, Json], audience: Json) -> list[Address]:
 def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
     """Yield a problem for each assignment that one entry declares and another one replaces in the same workspace."""
     replacing = [entry for entry in declared if entry.spec.replaces]
-    if not replacing:
-        return
-    by_address = grouped(declared, lambda entry: entry.address)
+    by_address = grouped(declared if replacing else (), lambda entry: entry.address)
     for entry in replacing:
         for replaced in entry.spec.replaces:
             old = assignment_address(replaced.content, entry.spec.audience)
@@ -241,17 +239,10 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
-                        hint=_hint(entry, other),
+                        hint=f"See {other.source}. Remove that audience there, or this content from `replaces`.",
                         source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
-
-
-def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
-    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
-    known = {replaced.content for replaced in entry.spec.replaces}
-    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
-    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove
 
 
 def parse_test(entry: ManifestEntry) -> AccessTest | None:
@@ -261,8 +252,7 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     least, most = size.get("min"), size.get("max")
     hint = "Correct it, or write two tests."
     if least is not None and most is not None and least > most:
-        message = f"tests: size: min is {least:,}, and max is {most:,}"
-        entry.problem("manifest/test", message, "size", "min", hint=hint)
+        entry.problem("manifest/test", f"tests: size: min is {least:,}, and max is {most:,}", "size", "min", hint=hint)
         return None
     if "has" in body and "has_not" in body:
         entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=hint)

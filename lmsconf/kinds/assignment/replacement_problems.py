@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.assignment.types import AssignmentSpec, InProgressRow
-from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import count_noun
 
 _MESSAGES: Final[Mapping[str, tuple[str, str, str | None]]] = {
     "unknown": (
@@ -115,33 +112,3 @@ def report_replacement(
 def is_over(planning: PlanContext, until: datetime) -> bool:
     """Return whether the day of a moment is over, in the time zone of the project."""
     return planning.policy.today > until.astimezone(planning.policy.timezone or UTC).date()
-
-
-def report_number_in_progress(
-    planning: PlanContext,
-    old: DesiredResource[AssignmentSpec],
-    found: InProgressRow | None,
-    until: datetime | None,
-    people: Sequence[str],
-) -> None:
-    """Report how many are in progress on a content that is taken from its audience, and what becomes of them.
-
-    found: None if it was not looked at: for a drift report, or with a snapshot file.
-    """
-    what, severity = "not kept", Severity.WARNING
-    if found is not None and found.unknown is not None:
-        what = "progress unknown"
-    elif found is None or not people:
-        return
-    elif until is not None:
-        what, severity = ("not kept any more", severity) if is_over(planning, until) else ("kept", Severity.NOTE)
-    report_replacement(
-        planning,
-        what,
-        old,
-        severity=severity,
-        of_plan=True,
-        why=found.unknown,
-        count=count_noun(len(people), "person is", "people are"),
-        until=until and format_time(until, planning.policy.timezone),
-    )

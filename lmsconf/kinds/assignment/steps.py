@@ -20,7 +20,6 @@ from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
 from lmsconf.kinds.shared.steps import joined_group_ref
-from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json, members
@@ -131,12 +130,12 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
     Of a manual group that is deleted with it, the members who move elsewhere are added there first.
     """
     row, audience = deletion.row, resolve_audience(planning, deletion.row)
-    spec = None if deletion.absent is None else deletion.absent.spec
     uses = {Ref(Address(CONTENT, row.content), GRANTED)}
     if audience is not None and audience.kind == GROUP and audience in planning.deleted:
         for group in (group for group in planning.snapshot.rows(GroupRow) if group.id == row.target):
-            uses.update(map(joined_group_ref, people_display_names(planning, group.members or ())))
-    uses |= _after(spec) if isinstance(spec, AssignmentSpec) else set()
+            uses.update(map(joined_group_ref, planning.people.display_names(group.members or ())))
+    if deletion.absent is not None:
+        uses |= _after(deletion.absent.spec)
     return [
         replace(
             _deletion(planning, row),
@@ -147,10 +146,13 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
 
 
 def _deletion(planning: PlanContext, row: TargetRow) -> Step:
-    body = planning.api_spec.body_to_wire(
-        "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
+    return Step(
+        operation="content-targets.delete",
+        body=planning.api_spec.body_to_wire(
+            "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
+        ),
+        revokes=True,
     )
-    return Step(operation="content-targets.delete", body=body, revokes=True)
 
 
 def update_action(planning: PlanContext) -> Action:

@@ -6,27 +6,23 @@ the values of `targetType` are not documented (API specification, Content Target
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.kinds.assignment.types import (
+    EVERYONE_KEY,
     AssignmentSpec,
     ContentRow,
     TargetRow,
     assignment_form,
     audience_entry,
-    kind_from_target_type,
-    may_be_for,
     readable_time,
     unnamed_content,
     unresolved_audience_label,
 )
-from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.kinds.shared.managed_resources import similar_name
 from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
@@ -34,114 +30,25 @@ from lmsconf.kinds.shared.plan_context import (
     hint_on_missing,
     suggest_name,
 )
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import confusable_skeleton, grouped, normalize_email, normalize_name, quote_name
-
-EVERYONE_KEY: Final = ("everyone", RemoteId(""))
-"""The audience of all people, as a kind and an id."""
-
-
-class Audiences(Struct, frozen=True):
-    """The live groups, smart groups and people with the ids of targets.
-
-    names: kind → id → name, of people the e-mail. Without people, an id that no group has is that of a person.
-    types: `targetType` → the kinds of the targets with that type whose id is that of one kind only.
-    incomplete: why a group may be missing.
-    """
-
-    names: Mapping[str, Mapping[RemoteId, str]]
-    everyone: str
-    types: Mapping[str, frozenset[str]]
-    incomplete: str | None
-
-    def candidates(self, row: TargetRow) -> list[str]:
-        """Return the kinds of which one has the id of a target, and may have its type."""
-        return [kind for kind, ids in self.names.items() if row.target in ids and may_be_for(kind, row.type)]
-
-    def of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
-        """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
-
-        Words in its type decide, then other targets of the type, then its label. A target for a group or a person who
-        is not listed any more has an audience without people.
-        """
-        if row.target == self.everyone:
-            return EVERYONE_KEY
-        kinds, implied = self.candidates(row), kind_from_target_type(row.type)
-        if implied in kinds or (implied is not None and not kinds):
-            return implied, row.target
-        if not kinds and USER not in self.names:
-            return USER, row.target
-        learnt = self.types.get(row.type, frozenset())
-        if len(kinds) > 1 and len(learnt) == 1:
-            kinds = [kind for kind in kinds if kind in learnt]
-        if len(kinds) > 1 or (kinds == [USER] and implied is None and self.incomplete is not None):
-            kinds = [kind for kind in kinds if self._is_label(kind, row)]
-        return (kinds[0], row.target) if len(kinds) == 1 else None
-
-    def _is_label(self, kind: str, row: TargetRow) -> bool:
-        """Whether the label of a target is the name of the audience of a kind with its id."""
-        name, label = self.names[kind][row.target], row.label
-        return bool(label) and (name == label if kind != USER else normalize_email(name) == normalize_email(label))
-
-
-def audiences_among(
-    rows: Mapping[str, Iterable[tuple[RemoteId, str]]],
-    targets: Iterable[TargetRow],
-    everyone: str,
-    *,
-    planned: Iterable[TargetRow] = (),
-    incomplete: str | None,
-) -> Audiences:
-    """Return the audiences that targets may be for. rows: kind → ids and names of all that are live.
-
-    planned: the targets from which a plan learnt what their types mean, so that its effects find the same.
-    """
-    targets = list(targets)
-    wanted = {row.target for row in targets}
-    names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
-    audiences = Audiences(names, everyone, {}, incomplete)
-    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
-
-
-def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
-    """Return every `targetType` with the kinds of its targets that have a single candidate."""
-    by_type = grouped(rows, lambda row: row.type)
-    found = {type: map(audiences.candidates, same) for type, same in by_type.items()}
-    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}
-
-
-def live_audiences(planning: PlanContext) -> Audiences:
-    """Return the audiences that the live targets of a plan may be for."""
-    if planning.audiences is None:
-        snapshot = planning.snapshot
-        planning.audiences = audiences_among(
-            {
-                kind: [(row.id, row.name) for row in snapshot.of(kind).rows]
-                for kind in (GROUP, SMART_GROUP, USER)
-                if kind != USER or kind in snapshot.listings
-            },
-            snapshot.rows(TargetRow),
-            planning.api_spec.behaviour(EVERYONE_ID),
-            incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
-        )
-    return planning.audiences
+from lmsconf.model.names import confusable_skeleton, grouped, normalize_name, quote_name
 
 
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target, None if it is not known, or has no name."""
-    key = live_audiences(planning).of(row)
-    if key is None or key == EVERYONE_KEY:
-        return None if key is None else EVERYONE
-    name = planning.registry.name(*key)
-    return Address.of(key[0], name) if name else None
+    key = planning.audiences.of(row)
+    if key == EVERYONE_KEY:
+        return EVERYONE
+    name = None if key is None else planning.registry.name(*key)
+    return Address.of(key[0], name) if key and name else None
 
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in live_audiences(planning).candidates(row))
+    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in planning.audiences.candidates(row))
     return [Address.of(kind, name) for kind, name in pairs if name]
 
 
@@ -151,15 +58,16 @@ def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     content: Json = {"name": name, "id": row.content} if row.content in planning.shared_content else name
     audience = resolve_audience(planning, row)
     to: Json = unresolved_audience_label(row) if audience is None else audience_entry(audience)
-    start, finish = readable_time(row.start), readable_time(row.finish)
-    return assignment_form(content, to, row.mandatory, start, finish, planning.policy.timezone)
+    return assignment_form(
+        content, to, row.mandatory, readable_time(row.start), readable_time(row.finish), planning.policy.timezone
+    )
 
 
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
 
 
-_Entry: TypeAlias = "DesiredResource[AssignmentSpec] | DeleteEntry[Any]"
+AssignmentEntry: TypeAlias = DesiredResource[AssignmentSpec] | DeleteEntry[Any]
 
 
 class ContentResolver:
@@ -175,16 +83,16 @@ class ContentResolver:
         self._looks: dict[str, Mapping[str, list[str]]] = {}
         planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
-    def find_id(self, entry: _Entry, *, must: bool = True) -> RemoteId | None:
+    def find_id(self, entry: AssignmentEntry) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
-        must: whether a name that the catalog lacks is a problem.
+        An entry under `absent` may name what the catalog lacks.
         """
         spec = entry.spec
         pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
         key = (spec.content, pin or "")
         if key not in self.named:
-            self.named[key] = self._look(entry, pin, must)
+            self.named[key] = self._look(entry, pin)
             if (id := self.named[key]) is not None:
                 self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
@@ -192,66 +100,69 @@ class ContentResolver:
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
         """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
         pin = pin_in(spec.content_pins, self._planning.policy.workspace)
-        if pin is not None:
-            return None if RemoteId(pin) in self._by_id else self._wrong_pin(pin, spec.content)
-        if spec.content in self._by_name:
+        if spec.content in self._by_name if pin is None else pin in self._by_id:
             return None
-        return f'the catalog has no content "{spec.content}"', suggest_name(self._planning, spec.content, self._by_name)
+        return self._lacks(spec.content, pin)
 
-    def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
-        """What is wrong with an id that no content has, and a hint."""
+    def _lacks(self, name: str, pin: RemoteId | None) -> tuple[str, str | None]:
+        """What the catalog lacks, and a hint."""
+        if pin is None:
+            return f'the catalog has no content "{name}"', suggest_name(self._planning, name, self._by_name)
         ids = list_ids(self._by_name.get(name, ()))
         hint = f"{quote_name(name)} has the id {ids}." if ids else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
-    def identity(self, entry: _Entry) -> Identity:
-        """The identity of an assignment that was passed to `find_id`."""
+    def identity(self, entry: AssignmentEntry) -> Identity:
+        """The identity of an assignment."""
         return self.find_id(entry), entry.spec.audience
 
-    def _look(self, entry: _Entry, pin: str | None, must: bool) -> RemoteId | None:
+    def _look(self, entry: AssignmentEntry, pin: RemoteId | None) -> RemoteId | None:
         """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
-        name = entry.spec.content
-        named = self._by_name.get(name, [])
-        pinned = None if pin is None else self._by_id.get(RemoteId(pin))
-        if pin is None and len(named) == 1:
-            return named[0].id
-        # An export writes `content ID` where a manifest cannot hold the name.
-        unnamed = unnamed_content(pin or "")
-        if pinned is not None and (normalize_name(pinned.name) == name or (name == unnamed and not named)):
-            return pinned.id
         report = partial(self._planning.report, entry, at=entry.places.at("content"))
-        if pinned is not None:
-            # lmsconf cannot rename content.
-            live = f', and "{name}" has the id {list_ids(named)}' if named else ""
-            report(
-                "content/other-name",
-                f'the content with the id "{pinned.id}" is called "{pinned.name}" in the catalog{live}',
-                f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
-                "Otherwise correct the id, or remove it.",
-            )
-        elif pin is not None:
-            report("content/pin-not-live", *self._wrong_pin(pin, name))
-        elif named:
+        name: str = entry.spec.content
+        named = self._by_name.get(name, [])
+        if pin is not None:
+            return self._look_pinned(name, pin, named, report)
+        if len(named) == 1:
+            return named[0].id
+        if named:
             report(
                 "content/twice",
                 f'"{name}" is in the catalog with the ids {list_ids(named)}',
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
-        elif must:
-            hint = hint_on_missing(
-                self._planning,
-                CONTENT,
-                suggest_name(self._planning, name, self._by_name),
-                "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
-            )
-            report("content/unknown", f'the catalog has no content "{name}"', hint)
+        elif isinstance(entry, DesiredResource):
+            text, near = self._lacks(name, None)
+            way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
+            report("content/unknown", text, hint_on_missing(self._planning, CONTENT, near, way))
+        return None
+
+    def _look_pinned(
+        self, name: str, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
+    ) -> RemoteId | None:
+        """Return the id if its content has the name; else None, with a problem. named: all with the name."""
+        pinned = self._by_id.get(pin)
+        if pinned is None:
+            report("content/pin-not-live", *self._lacks(name, pin))
+            return None
+        # An export writes `content ID` where a manifest cannot hold the name.
+        if normalize_name(pinned.name) == name or (name == unnamed_content(pin) and not named):
+            return pin
+        # lmsconf cannot rename content.
+        live = f', and "{name}" has the id {list_ids(named)}' if named else ""
+        report(
+            "content/other-name",
+            f'the content with the id "{pin}" is called "{pinned.name}" in the catalog{live}',
+            f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
+            "Otherwise correct the id, or remove it.",
+        )
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
         to, registry = spec.audience, self._planning.registry
-        if self.find_id(entry, must=False) is None:
+        if self.find_id(entry) is None:
             kind, name, names = CONTENT, spec.content, list(self._by_name)
         elif to == EVERYONE or registry.has(to.kind, to.name):
             return None
@@ -269,3 +180,27 @@ def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSp
         f"it is live {len(rows)} times, as {list_ids(rows)}",
         "Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
     )
+
+
+class LiveAssignments(ContentResolver):
+    """The catalog and the live assignments of a plan by identity, and the entries that name them.
+
+    live: identity → targets; an unresolved audience has an address with its id. unclear: each identity that a target of
+    an unresolved audience may have → that target. entry_of: identity → the first entry that names it.
+    """
+
+    def __init__(self, planning: PlanContext) -> None:
+        super().__init__(planning)
+        self.live: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
+        self.unclear: dict[Identity, TargetRow] = {}
+        self.entry_of: dict[Identity, AssignmentEntry] = {}
+        for row in planning.snapshot.rows(TargetRow):
+            audience = resolve_audience(planning, row)
+            self.live[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
+            if audience is None:
+                self.unclear |= {(row.content, candidate): row for candidate in audience_candidates(planning, row)}
+
+    def claim(self, entry: AssignmentEntry) -> tuple[AssignmentEntry, Sequence[TargetRow], TargetRow | None]:
+        """Return the first entry of the same assignment, maybe this one, its targets, and an unclear one."""
+        key = self.identity(entry)
+        return self.entry_of.setdefault(key, entry), self.live.get(key, ()), self.unclear.get(key)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import format_time, parse_pins
@@ -16,7 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
@@ -146,8 +147,14 @@ def audience_entry(audience: Address) -> Json:
 
 def declared_entry(spec: AssignmentSpec, policy: Policy) -> Form:
     """A declared assignment as a manifest entry of its own."""
-    content, to = content_entry(spec, policy.workspace), audience_entry(spec.audience)
-    return assignment_form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, policy.timezone)
+    return assignment_form(
+        content_entry(spec, policy.workspace),
+        audience_entry(spec.audience),
+        spec.mandatory,
+        spec.visible_from,
+        spec.visible_until,
+        policy.timezone,
+    )
 
 
 def content_entry(spec: AssignmentSpec, workspace: str) -> Json:
@@ -231,3 +238,75 @@ def _is_shorter(window: FieldChange) -> bool:
 def is_about_people(address: Address) -> bool:
     """Return whether an address is of a person, or of an assignment to one."""
     return address.kind == USER or (address.kind == CONTENT_TARGET and f" -> {USER}/" in address.text)
+
+
+EVERYONE_KEY: Final = ("everyone", RemoteId(""))
+"""The audience of all people, as a kind and an id."""
+
+
+class Audiences(Struct, frozen=True):
+    """The live groups, smart groups and people with the ids of targets.
+
+    names: kind → id → name, of people the e-mail. Without people, an id that no group has is that of a person.
+    types: `targetType` → the kinds of the targets with that type whose id is that of one kind only.
+    incomplete: why a group may be missing.
+    """
+
+    names: Mapping[str, Mapping[RemoteId, str]]
+    everyone: str
+    types: Mapping[str, frozenset[str]]
+    incomplete: str | None
+
+    def candidates(self, row: TargetRow) -> list[str]:
+        """Return the kinds of which one has the id of a target, and may have its type."""
+        return [kind for kind, ids in self.names.items() if row.target in ids and may_be_for(kind, row.type)]
+
+    def of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
+        """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
+
+        Words in its type decide, then other targets of the type, then its label. A target for a group or a person who
+        is not listed any more has an audience without people.
+        """
+        if row.target == self.everyone:
+            return EVERYONE_KEY
+        kinds, implied = self.candidates(row), kind_from_target_type(row.type)
+        if implied in kinds or (implied is not None and not kinds):
+            return implied, row.target
+        if not kinds and USER not in self.names:
+            return USER, row.target
+        learnt = self.types.get(row.type, frozenset())
+        if len(kinds) > 1 and len(learnt) == 1:
+            kinds = [kind for kind in kinds if kind in learnt]
+        if len(kinds) > 1 or (kinds == [USER] and implied is None and self.incomplete is not None):
+            kinds = [kind for kind in kinds if self._is_label(kind, row)]
+        return (kinds[0], row.target) if len(kinds) == 1 else None
+
+    def _is_label(self, kind: str, row: TargetRow) -> bool:
+        """Whether the label of a target is the name of the audience of a kind with its id."""
+        name, label = self.names[kind][row.target], row.label
+        return bool(label) and (name == label if kind != USER else normalize_email(name) == normalize_email(label))
+
+
+def audiences_among(
+    rows: Mapping[str, Iterable[tuple[RemoteId, str]]],
+    targets: Iterable[TargetRow],
+    everyone: str,
+    *,
+    planned: Iterable[TargetRow] = (),
+    incomplete: str | None,
+) -> Audiences:
+    """Return the audiences that targets may be for. rows: kind → ids and names of all that are live.
+
+    planned: the targets from which a plan learnt what their types mean, so that its effects find the same.
+    """
+    targets = list(targets)
+    wanted = {row.target for row in targets}
+    names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
+    audiences = Audiences(names, everyone, {}, incomplete)
+    return replace(audiences, types=_learn(audiences, targets) | _learn(audiences, planned))
+
+
+def _learn(audiences: Audiences, rows: Iterable[TargetRow]) -> dict[str, frozenset[str]]:
+    """Return every `targetType` with the kinds of its targets that have a single candidate."""
+    found = {type: map(audiences.candidates, same) for type, same in grouped(rows, lambda row: row.type).items()}
+    return {type: frozenset(kinds[0] for kinds in lists if len(kinds) == 1) for type, lists in found.items()}

@@ -19,7 +19,6 @@ from lmsconf.kinds.custom_field.types import (
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
-from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
@@ -30,6 +29,7 @@ from lmsconf.kinds.shared.plan_context import (
     PlanContext,
     Similarity,
     report_ambiguous_reference,
+    report_missing_key,
     suggest_name,
     why_name_is_missing,
 )
@@ -200,9 +200,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
     wanted |= {"choices": new_choices, "description": spec.description or None}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
-        return BeforeAfter(
-            before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
-        )
+        return BeforeAfter(before=None, after=after)
     live: Form = {"type": row.type, "choices": old_choices, "description": row.description}
     live |= {key: bool(getattr(row, key)) for key in FLAGS}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}

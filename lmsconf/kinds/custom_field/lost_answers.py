@@ -5,15 +5,13 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
-
-from msgspec import Struct
 
 from lmsconf.api.spec.value_encoding import ANSWERS as SET_ANSWERS
 from lmsconf.api.spec.value_encoding import OMITTED, answers_in_body
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldOrChoiceDeletion, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
@@ -30,22 +28,6 @@ MOST_KEPT: Final = 20_000
 """Of how many people the answers are kept that a run deletes, at most."""
 
 
-class FieldOrChoiceDeletion(Struct, frozen=True):
-    """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
-
-    address: Address
-    field: FieldRow
-    choices: frozenset[str] | None = None
-
-    @property
-    def subjects(self) -> Iterator[tuple[str | None, str]]:
-        """Yield (None, address) for a whole field, or (choice id, label) for each deleted choice."""
-        if self.choices is None:
-            yield None, str(self.address)
-        dropped = [choice for choice in self.field.choices if choice.id in (self.choices or ())]
-        yield from ((choice.id, f'the choice "{normalize_name(choice.name)}"') for choice in dropped)
-
-
 def record_deletions(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
 ) -> Sequence[FieldOrChoiceDeletion]:
@@ -56,7 +38,7 @@ def record_deletions(
         dropped = frozenset(before.names.keys() - after.names.keys())
         if one.row is not None and dropped:
             losses.append(FieldOrChoiceDeletion(one.address, one.row, dropped))
-    planning.losses = [one for one in losses if planning.chosen(one.address) and not planning.policy.additive]
+    planning.losses = planning.planned(losses)
     return planning.losses
 
 
@@ -68,32 +50,41 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
     if not planning.losses:
         return
     known = known_answers(planning.snapshot)
-    everybody: set[RemoteId] = set()
-    is_unknown = False
-    for loss in planning.losses:
-        moved = _answering(planning, people, loss)
-        lost: set[RemoteId] = set()
-        is_unread = False
-        for subject, called in loss.subjects:
-            holders, why = _holders_of(known, loss, subject, moved)
-            lost |= holders
-            is_unread |= why is not None
-            # A snapshot file may have only counts.
-            counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
-            _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
-        everybody |= lost
-        is_unknown |= is_unread
-        if not isinstance(known, str):
-            planning.lost_answers[loss.address] = None if is_unread else len(lost)
-    if everybody or is_unknown:
+    lost = [_count_loss(planning, known, people, loss) for loss in planning.losses]
+    if not isinstance(known, str):
+        planning.lost_answers = {
+            loss.address: None if losing is None else len(losing)
+            for loss, losing in zip(planning.losses, lost, strict=True)
+        }
+    everybody = frozenset[RemoteId]().union(*filter(None, lost))
+    if everybody or None in lost:
         planning.measures.append(
             GuardCount(
                 guard="answers",
                 of="all people",
-                taken=None if is_unknown else len(everybody),
+                taken=None if None in lost else len(everybody),
                 size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
             )
         )
+
+
+def _count_loss(
+    planning: PlanContext,
+    known: Answers | str,
+    people: MatchResult[PersonSpec, PersonRow],
+    loss: FieldOrChoiceDeletion,
+) -> set[RemoteId] | None:
+    """Report how many people each part of a loss concerns, and return them; None if that is not known."""
+    held, why = _answers_to(known, loss, _answering(planning, people, loss))
+    lost: set[RemoteId] = set()
+    for choice, called in loss.subjects:
+        names = frozenset(map(comparable, (choice.id, choice.name) if choice else ()))
+        holders = [id for id, picked in held.items() if choice is None or picked & names]
+        lost.update(holders)
+        # A snapshot file may have only counts.
+        counts = (row.people for row in planning.snapshot.rows(HolderRow) if choice and row.id == choice.id)
+        _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
+    return lost if why is None else None
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
@@ -128,9 +119,8 @@ def known_answers(snapshot: Snapshot) -> Answers | str:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
         return "no person has customFields in the response"
-    names = {key for field in snapshot.rows(FieldRow) for key in answer_keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}
-    if answered and not answered & names:
+    if answered and answered.isdisjoint(key for field in snapshot.rows(FieldRow) for key in answer_keys(field)):
         return "answers have names that no field has"
     return {row.id: row for row in rows}
 
@@ -154,26 +144,24 @@ def _answering(
     )
 
 
-def _holders_of(
-    known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
-) -> tuple[frozenset[RemoteId], str | None]:
-    """The people who answered a field, or picked a choice of it, and why there may be more, if there may."""
+def _answers_to(
+    known: Answers | str, loss: FieldOrChoiceDeletion, moved: frozenset[RemoteId]
+) -> tuple[Mapping[RemoteId, frozenset[str]], str | None]:
+    """The choices of a field that people picked, by person, and why there may be more, if there may."""
     if isinstance(known, str):
-        return frozenset(), known
+        return {}, known
     keys = answer_keys(loss.field)
     rows = [row for row in known.values() if row.id not in moved]
     answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
     # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
-    doubtful = choice is not None and any(answer is None for _, answer in answers)
-    is_unreadable = doubtful or any(row.answers is None for row in known.values())
-    unknown = "answers have an unknown format" if is_unreadable else None
+    doubtful = loss.choices is not None and any(answer is None for _, answer in answers)
     held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
-    if choice is None:
-        return frozenset(held), unknown
-    called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}
-    if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
-        unknown = unknown or "answers name choices that the field does not have"
-    return frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown
+    if doubtful or any(row.answers is None for row in known.values()):
+        return held, "answers have an unknown format"
+    names = {comparable(name) for one in loss.field.choices for name in (one.id, one.name)}
+    if loss.choices is not None and any(held.values()) and not any(picked & names for picked in held.values()):
+        return held, "answers name choices that the field does not have"
+    return held, None
 
 
 def _report_loss(
@@ -214,8 +202,11 @@ def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
     deleted = {loss.field.id for loss in planning.losses if loss.choices is None}
     hidden = [one for one in planning.snapshot.rows(FieldRow) if one.hidden and one.id not in deleted]
     # The path of a call for somebody who is not live yet has no id.
-    live = (call for call in calls if call.operation == SET_ANSWERS and "{" not in call.path)
-    sent = [answers_in_body(spec.behaviour, call.body) for call in live]
+    sent = [
+        answers_in_body(spec.behaviour, call.body)
+        for call in calls
+        if call.operation == SET_ANSWERS and "{" not in call.path
+    ]
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
     keys = frozenset[str]().union(*map(answer_keys, hidden))
     shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())

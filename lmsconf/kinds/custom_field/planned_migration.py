@@ -5,17 +5,17 @@ Nothing is kept between runs: what is left follows from the live answers to both
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity, shorten
 from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
 from lmsconf.kinds.custom_field.types import (
+    LEFT_OUT,
+    ActiveMigration,
     CustomFieldSpec,
     FieldRow,
     Migration,
@@ -26,8 +26,7 @@ from lmsconf.kinds.custom_field.types import (
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.plan_context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
+from lmsconf.kinds.user.types import AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
@@ -39,7 +38,6 @@ _OTHER: Final = "the person has another answer to {target}"
 _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
-_LEFT_OUT: Final = "the person is not in this plan"
 
 
 def deletions_by_migration(
@@ -98,31 +96,42 @@ def _warn_of_unknown_source(
 
 def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record what each migration copies; keep the old field where some answers cannot be copied."""
-    for deletion in list(matched.deletions):
-        migration = deletion.absent.spec if deletion.absent else None
-        if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
-            continue
-        target = Address.of(CUSTOM_FIELD, migration.target)
-        planning.replaced[target].add(deletion.row.id)
-        # Without a type, there is an error of its own already.
-        type = planning.field_types.get(migration.target)
-        if type is None or _report_choices(planning, migration, target, type, deletion.row):
-            continue
-        # The new field may be one that the plan renames so.
-        named = ((row, planning.registry.name(CUSTOM_FIELD, row.id)) for row in planning.snapshot.rows(FieldRow))
-        new = next((row for row, name in named if name == migration.target), None)
-        active = ActiveMigration(planning, migration, deletion, target, type, new)
-        planning.migrations[deletion.address] = active
-        active.plan()
-        if active.is_held:
+    deletions, matched.deletions = matched.deletions, []
+    for deletion in deletions:
+        active = _active_migration(planning, deletion)
+        if active is None:
+            matched.deletions.append(deletion)
+        elif active.is_held:
             # The old field stays, as one that no manifest declares.
-            matched.deletions.remove(deletion)
             planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
             matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
         else:
-            matched.deletions[matched.deletions.index(deletion)] = replace(
-                deletion, reason=f"its answers are copied to {target}"
-            )
+            matched.deletions.append(replace(deletion, reason=f"its answers are copied to {active.target}"))
+
+
+def _active_migration(planning: PlanContext, deletion: Deletion[FieldRow]) -> ActiveMigration | None:
+    """Return the migration that deletes a field, with what it copies; None without one, or if it has an error."""
+    migration = deletion.absent.spec if deletion.absent else None
+    if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
+        return None
+    target = Address.of(CUSTOM_FIELD, migration.target)
+    planning.replaced[target].add(deletion.row.id)
+    # Without a type, there is an error of its own already.
+    type = planning.field_types.get(migration.target)
+    if type is None or _report_choices(planning, migration, target, type, deletion.row):
+        return None
+    active = ActiveMigration(migration, deletion.address, deletion.row, target, type)
+    planning.migrations[deletion.address] = active
+    known = known_answers(planning.snapshot)
+    if isinstance(known, str):
+        _report_unknown(planning, active, known)
+    else:
+        _compare(planning, active, known)
+    if active.keeps_old:
+        _report_uncopied(planning, active)
+    if active.copies:
+        _note_copies(planning, active)
+    return active
 
 
 def _report_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
@@ -158,169 +167,145 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
     return any(problem.is_error for problem in planning.problems[before:])
 
 
-class ActiveMigration(Struct):
-    """A migration whose old field is live: the answers to it, compared with those to the new field.
+def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[RemoteId, AnswersRow]) -> None:
+    name = active.migration.target
+    people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
+    declared = _declared_answers(planning, active)
+    # The new field may be one that the plan renames so.
+    fields = planning.snapshot.rows(FieldRow)
+    target = next((row for row in fields if planning.registry.name(CUSTOM_FIELD, row.id) == name), None)
+    old_keys, new_keys = answer_keys(active.row), answer_keys(target) if target else frozenset[str]()
+    name_of = partial(planning.registry.name, choices_registry_kind(name))
+    for id, row in known.items():
+        old, new = _answers(row, old_keys), _answers(row, new_keys)
+        if row.answers is None or None in (*old, *new):
+            active.unreadable += row.answers is None or bool(old)
+        elif old and old[0] is not None:
+            live = frozenset[str]().union(*(_named(one, active.target_type, name_of) for one in new if one))
+            _sort_answer(planning, active, row, old[0], declared.get(id, live), people.get(id))
+    if active.unreadable:
+        _report_unknown(planning, active, f"the answers of {count_people(active.unreadable)} have an unknown format")
 
-    target, target_type: the new field. new: its row, None if it is not live. copies: the answers that are still to be
-    copied, by person. settled: everybody whose old answer is, or will be, in the new field. uncopied: why answers
-    cannot be copied → whose. unreadable: how many answers are of an unknown format.
+
+def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[RemoteId, frozenset[str] | None]:
+    """Return the declared answers to the new field, which hold after the plan; None for no answer."""
+    directory, name = planning.people, active.migration.target
+    found: dict[RemoteId, frozenset[str] | None] = {}
+    for resource in planning.declared:
+        answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
+        if name in answers and planning.chosen(resource.address):
+            pin = resource.pin(planning.policy.workspace)
+            names = {resource.address.name, *resource.previously} & directory.by_email.keys()
+            ids = {directory.by_email[one].id for one in names if pin is None} & directory.emails.keys()
+            found |= dict.fromkeys([pin] if pin else ids, picked_choices(answers[name]) or None)
+    return found
+
+
+def _sort_answer(
+    planning: PlanContext,
+    active: ActiveMigration,
+    row: AnswersRow,
+    old: AnswerRow,
+    live: frozenset[str] | None,
+    person: PersonRow | None,
+) -> None:
+    """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
+
+    live: the answer to the new field, as declared or live; None: declared to be none.
     """
+    takes_several = active.target_type == "MULTI_SELECT"
+    names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in active.row.choices}
+    picked = _named(old, active.row.type, names.get)
+    mapped = {active.migration.choices.get(name, name) for name in picked}
+    wanted = frozenset(name for name in mapped if name is not None)
+    is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
+    reason = _why_untranslatable(planning, active, picked, wanted)
+    if reason is None and wanted and not is_there:
+        reason = _why_not_copied(planning, active, live, person)
+        if reason is None and any(answer is None for _, answer in row.answers or ()):
+            active.unreadable += 1
+            return
+        if reason is None:
+            active.copies[row.id] = wanted if takes_several else next(iter(wanted))
+    if reason is not None:
+        label = f"user id {row.id}" if person is None or not person.email else f"user/{person.name}"
+        active.uncopied[reason].append(label)
+    elif wanted and None not in mapped:
+        # Nobody is settled of whose answer a part is dropped.
+        active.settled.add(row.id)
 
-    planning: PlanContext
-    migration: Migration
-    deletion: Deletion[FieldRow]
-    target: Address
-    target_type: str
-    new: FieldRow | None
-    copies: dict[RemoteId, Answer] = field(default_factory=dict)
-    settled: set[RemoteId] = field(default_factory=set)
-    uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unreadable: int = 0
 
-    @property
-    def keeps_old(self) -> bool:
-        """Whether the old field is to stay for now, because some answers cannot be copied."""
-        return _LEFT_OUT in self.uncopied or (bool(self.uncopied) and not self.migration.deletes_rest)
+def _why_not_copied(
+    planning: PlanContext, active: ActiveMigration, live: frozenset[str] | None, person: PersonRow | None
+) -> str | None:
+    """Return why an answer that the new field can take is not copied; None if it is."""
+    if live or live is None:
+        return _OTHER
+    if person is None or not planning.people.emails.get(person.id):
+        return _NO_EMAIL
+    address = Address.of(USER, person.name)
+    if matches_patterns(str(address), planning.policy.leave_alone):
+        return LEFT_OUT
+    include = planning.chosen if active.migration.is_replayed else planning.include
+    return None if include(address) else LEFT_OUT
 
-    @property
-    def is_held(self) -> bool:
-        """Whether the old field stays; the deletion of a plan made before is refused instead."""
-        return self.keeps_old and not self.migration.is_replayed
 
-    def plan(self) -> None:
-        known = known_answers(self.planning.snapshot)
-        if isinstance(known, str):
-            self._report_unknown(known)
-        else:
-            self._compare(known)
-        if self.keeps_old:
-            self._report_uncopied()
-        if self.copies:
-            self._note_copies()
+def _why_untranslatable(
+    planning: PlanContext, active: ActiveMigration, picked: frozenset[str], wanted: frozenset[str]
+) -> str | None:
+    """Return why an answer has no counterpart among the choices of the new field; None if it has."""
+    old = active.row
+    has = partial(planning.registry.has, choices_registry_kind(active.target.name))
+    if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
+        return _NO_CHOICE
+    if active.target_type != "MULTI_SELECT" and len(wanted) > 1:
+        return _SEVERAL
+    return None if active.target_type == "TEXT" or all(map(has, wanted)) else _NO_CHOICE
 
-    def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
-        people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
-        declared = self._declared_answers()
-        name_of = partial(self.planning.registry.name, choices_registry_kind(self.target.name))
-        old_keys = answer_keys(self.deletion.row)
-        new_keys = frozenset[str]() if self.new is None else answer_keys(self.new)
-        for id, row in known.items():
-            old, new = _answers(row, old_keys), _answers(row, new_keys)
-            if row.answers is None or None in (*old, *new):
-                self.unreadable += row.answers is None or bool(old)
-            elif old and old[0] is not None:
-                live = frozenset[str]().union(*(_named(one, self.target_type, name_of) for one in new if one))
-                self._add(row, old[0], declared.get(id, live), people.get(id))
-        if self.unreadable:
-            self._report_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
-    def _declared_answers(self) -> dict[RemoteId, frozenset[str] | None]:
-        """Return the declared answers to the new field, which hold after the plan; None for no answer."""
-        workspace, directory = self.planning.policy.workspace, people_directory(self.planning)
-        found: dict[RemoteId, frozenset[str] | None] = {}
-        for resource in self.planning.declared:
-            answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
-            if self.target.name in answers and self.planning.chosen(resource.address):
-                pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
-                names = {resource.address.name, *resource.previously} & directory.by_email.keys()
-                rows = [directory.by_email[name] for name in names]
-                ids = {row.id for row in rows if row.id in directory.emails} if pin is None else {pin}
-                found.update(dict.fromkeys(ids, picked or None))
-        return found
+def _report_unknown(planning: PlanContext, active: ActiveMigration, why: str) -> None:
+    planning.problem(
+        "refusal/answers-unknown",
+        f"{active.address}: it cannot be migrated, because it is not known who answered it: {why}",
+        hint="Plan again once all answers can be read. Nothing is deleted before.",
+        at=active.migration.places.at("from"),
+        address=active.address,
+    )
 
-    def _add(
-        self,
-        row: AnswersRow,
-        old: AnswerRow,
-        live: frozenset[str] | None,
-        person: PersonRow | None,
-    ) -> None:
-        """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
 
-        live: the answer to the new field, as declared or live; None: declared to be none.
-        """
-        id, takes_several = row.id, self.target_type == "MULTI_SELECT"
-        names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in self.deletion.row.choices}
-        picked = _named(old, self.deletion.row.type, names.get)
-        mapped = {self.migration.choices.get(name, name) for name in picked}
-        wanted = frozenset(name for name in mapped if name is not None)
-        is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
-        reason = self._why_untranslatable(picked, wanted)
-        if reason is None and wanted and not is_there:
-            if live or live is None:
-                reason = _OTHER
-            elif person is None or not people_directory(self.planning).emails.get(id):
-                reason = _NO_EMAIL
-            elif not self._is_planned(Address.of(USER, person.name)):
-                reason = _LEFT_OUT
-            elif any(answer is None for _, answer in row.answers or ()):
-                self.unreadable += 1
-                return
-            else:
-                self.copies[id] = wanted if takes_several else next(iter(wanted))
-        if reason is not None:
-            label = f"user id {id}" if person is None or not person.email else f"user/{person.name}"
-            self.uncopied[reason].append(label)
-        elif wanted and None not in mapped:
-            # Nobody is settled of whose answer a part is dropped.
-            self.settled.add(id)
-
-    def _why_untranslatable(self, picked: frozenset[str], wanted: frozenset[str]) -> str | None:
-        """Return why an answer has no counterpart among the choices of the new field; None if it has."""
-        old = self.deletion.row
-        has = partial(self.planning.registry.has, choices_registry_kind(self.target.name))
-        if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
-            return _NO_CHOICE
-        if self.target_type != "MULTI_SELECT" and len(wanted) > 1:
-            return _SEVERAL
-        return None if self.target_type == "TEXT" or all(map(has, wanted)) else _NO_CHOICE
-
-    def _is_planned(self, address: Address) -> bool:
-        if matches_patterns(str(address), self.planning.policy.leave_alone):
-            return False
-        return self.planning.chosen(address) if self.migration.is_replayed else self.planning.include(address)
-
-    def _report_unknown(self, why: str) -> None:
-        self.planning.problem(
-            "refusal/answers-unknown",
-            f"{self.deletion.address}: it cannot be migrated, because it is not known who answered it: {why}",
-            hint="Plan again once all answers can be read. Nothing is deleted before.",
-            at=self.migration.places.at("from"),
-            address=self.deletion.address,
+def _report_uncopied(planning: PlanContext, active: ActiveMigration) -> None:
+    """Report who keeps the old field from being deleted."""
+    replayed = active.migration.is_replayed
+    for reason, labels in sorted(active.uncopied.items()):
+        more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
+        planning.problem(
+            "refusal/not-copied" if replayed else "migrate/not-copied",
+            f"{active.address}: it {'cannot be deleted' if replayed else 'is kept'}, because "
+            f"{count_noun(len(labels), 'answer to it is', 'answers to it are')} not copied: "
+            f"{reason.format(target=active.target.name)} ({', '.join(sorted(labels)[:_SHOWN])}{more})",
+            hint=_HINTS[reason],
+            at=active.migration.places.at("from"),
+            severity=Severity.ERROR if replayed else Severity.WARNING,
+            address=active.address,
         )
 
-    def _report_uncopied(self) -> None:
-        """Report who keeps the old field from being deleted."""
-        replayed = self.migration.is_replayed
-        for reason, labels in sorted(self.uncopied.items()):
-            more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
-            self.planning.problem(
-                "refusal/not-copied" if replayed else "migrate/not-copied",
-                f"{self.deletion.address}: it {'cannot be deleted' if replayed else 'is kept'}, because "
-                f"{count_noun(len(labels), 'answer to it is', 'answers to it are')} not copied: "
-                f"{reason.format(target=self.target.name)} ({', '.join(sorted(labels)[:_SHOWN])}{more})",
-                hint=_HINTS[reason],
-                at=self.migration.places.at("from"),
-                severity=Severity.ERROR if replayed else Severity.WARNING,
-                address=self.deletion.address,
-            )
 
-    def _note_copies(self) -> None:
-        """Note how many calls the migration takes, and how long, where the pace is known."""
-        number, pace = len(self.copies), self.planning.policy.pace
-        # Each answer is one call, and is read back before the old field is deleted.
-        time = (
-            "how long that takes is not known: --max-rate sets a pace"
-            if pace is None
-            else f"about {count_noun(max(1, round(2 * number / pace / 60)), 'minute')} at {pace:g} requests a second"
-        )
-        self.planning.problem(
-            "migrate/copies",
-            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: "
-            f"{count_noun(number, 'call')} and as many reads to verify them, {time}",
-            at=self.migration.places.at("from"),
-            severity=Severity.NOTE,
-        )
+def _note_copies(planning: PlanContext, active: ActiveMigration) -> None:
+    """Note how many calls the migration takes, and how long, where the pace is known."""
+    number, pace = len(active.copies), planning.policy.pace
+    # Each answer is one call, and is read back before the old field is deleted.
+    time = (
+        "how long that takes is not known: --max-rate sets a pace"
+        if pace is None
+        else f"about {count_noun(max(1, round(2 * number / pace / 60)), 'minute')} at {pace:g} requests a second"
+    )
+    planning.problem(
+        "migrate/copies",
+        f"{active.target}: the answers of {count_people(number)} are copied from {active.address}: "
+        f"{count_noun(number, 'call')} and as many reads to verify them, {time}",
+        at=active.migration.places.at("from"),
+        severity=Severity.NOTE,
+    )
 
 
 _DELETE: Final = "write `not_copied: delete` to delete them with the field, which the guard `answers` counts."
@@ -329,7 +314,7 @@ _HINTS: Final = {
     _SEVERAL: f"Reduce them to one choice, make the new field MULTI_SELECT, or {_DELETE}",
     _NO_CHOICE: f"Write under `choices` what they become, or {_DELETE}",
     _NO_EMAIL: f"Give each account an e-mail of its own, or {_DELETE}",
-    _LEFT_OUT: "Plan without --except and without `leave_alone` for these people.",
+    LEFT_OUT: "Plan without --except and without `leave_alone` for these people.",
 }
 
 

@@ -6,7 +6,7 @@ references it, must stay until the last smart group drops it, and the service ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from shlex import quote
 from typing import Final
@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.compare import NEW, named_ref
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
-from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration, ChoiceRow, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import id_in_response
@@ -26,7 +25,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import Form, KeyedNames
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import count_noun, normalize_name
 
 
 def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
@@ -37,8 +36,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
     them.
     """
-    deletions = [] if planning.policy.additive else matched.deletions
-    deleted = sorted(one.address for one in deletions if planning.chosen(one.address))
+    deleted = sorted(one.address for one in planning.planned(matched.deletions))
     first = [one for one in deleted if one not in planning.migrations]
     new = sorted(match.address for match in matched.matches if match.row is None and planning.chosen(match.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
@@ -52,8 +50,8 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
             address=new[-1],
         )
     elif len(new) > free + len(first):
-        migrated = [one for one in deleted if one in planning.migrations]
-        _report_without_slot(planning, new, migrated[0], live=matched.live, free=free + len(first))
+        migrated = next(one for one in deleted if one in planning.migrations)
+        _report_without_slot(planning, new, migrated, live=matched.live, free=free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
@@ -62,18 +60,14 @@ def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Add
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    way = "List a field that nobody needs under `absent`."
-    if alone is not None:
-        way = (
-            f"Migrate one field after the other: plan with --only {quote(alone)}, apply that, and plan the rest. "
-            "Or list a field that nobody needs under `absent`."
-        )
-    slots = "free slot is" if len(new) - free == 1 else "free slots are"
+    way = "Migrate one field after the other: plan with --only {}, apply that, and plan the rest. Or list"
+    slots = count_noun(len(new) - free, "more free slot is", "more free slots are")
     planning.problem(
         "refusal/no-free-field",
-        f"{new[-1]}: {len(new) - free} more {slots} needed, because {old} is deleted only after its answers are "
-        f"copied, and a workspace has at most {MOST_FIELDS} custom fields",
-        hint=f"{live} are live. {way}",
+        f"{new[-1]}: {slots} needed, because {old} is deleted only after its answers are copied, and a workspace has "
+        f"at most {MOST_FIELDS} custom fields",
+        hint=f"{live} are live. {way.format(quote(alone)) if alone else 'List'} a field that nobody needs under "
+        "`absent`.",
         address=new[-1],
     )
 
@@ -102,7 +96,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     after, at, row = sides.after or {}, match.address, match.row
     if row is None:
         return [_creation(planning, at, after)]
-    old, new = _keyed(sides.before, row), _keyed(after, row)
+    old, new = _keyed(sides.before, row.choices), _keyed(after, row.choices)
     dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
     named = frozenset(named_ref(at, name) for key, name in new.items() if old.get(key, name) != name)
@@ -114,8 +108,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     replacement = partial(Step, operation="custom-fields.replace", path={"customFieldId": row.id})
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
-        current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
-        body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
+        body = _body(planning, row, {"name": temporary_name(row.id)}, old, at)
         steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
     makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
@@ -152,26 +145,24 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
-    if groups:
-        cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
-        hint = _way_to_replace(planning, migration, groups)
-    elif why is None:
+    if not groups and why is None:
         return
-    else:
-        cause = f"it is not known which smart groups name it: {why}"
-        hint = "Plan again once all smart groups can be read."
+    named = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
     planning.problem(
         "refusal/conditions-not-replaced",
-        f"{at}: it cannot be deleted, because {cause}",
-        hint=hint,
+        f"{at}: it cannot be deleted, because "
+        + (named if groups else f"it is not known which smart groups name it: {why}"),
+        hint=_way_to_replace(planning, migration, groups)
+        if groups
+        else "Plan again once all smart groups can be read.",
         at=migration.migration.places.at("from"),
         address=at,
     )
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
-    declared = {resource.address for resource in planning.declared if resource.address.kind == SMART_GROUP}
-    left = sorted({group for group in groups if group in declared and not planning.chosen(group)})
+    declared = {resource.address for resource in planning.declared}
+    left = sorted(group for group in declared.intersection(groups) if not planning.chosen(group))
     if left and planning.policy.only:
         return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"
     if migration.migration.all_groups or migration.target_type == "TEXT":
@@ -183,8 +174,7 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    choices = after.get("choices")
-    names = list(choices.names.values()) if isinstance(choices, KeyedNames) else []
+    names = list(_keyed(after, ()).values())
     values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
     body = {"name": at.name, "type": after["type"], **{key: value for key, value in values.items() if value}}
     body |= {wire_name: after[key] for key, wire_name in FLAGS.items() if key in after}
@@ -232,18 +222,16 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
     return {"choiceId": Ref(at, name), "name": name} if known else {"name": name}
 
 
-def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
-    """Choice id, or NEW + name for a new choice, → name."""
+def _keyed(form: Form | None, live: Iterable[ChoiceRow]) -> dict[str, str]:
+    """Choice id, or NEW + name for a new choice, → name; of the live ones if the form has none."""
     choices = (form or {}).get("choices")
-    return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in row.choices}
+    return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in live}
 
 
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
-    rule = planning.api_spec.behaviour("custom-fields.in-use")
-    if rule == "condition":
-        return planning.kept_refs.get(Ref(at), [])
-    refs = taken if rule == "removed-choice" else ()
+    blocking = {"condition": frozenset({Ref(at)}), "removed-choice": taken}
+    refs = blocking.get(planning.api_spec.behaviour("custom-fields.in-use"), ())
     return [group for ref in refs for group in planning.kept_refs.get(ref, [])]
 
 

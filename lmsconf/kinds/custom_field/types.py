@@ -5,10 +5,11 @@ An entry has its choices, and how answers migrate from another field.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.api.spec.value_encoding import Behaviour, PickedChoice, encode_answer
 from lmsconf.errors import Problem, shorten
@@ -25,7 +26,6 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
-from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import IdAndName
 
 MOST_FIELDS: Final = 10
@@ -97,6 +97,71 @@ class CustomFieldSpec(Struct, frozen=True):
     migrate: Migration | None = None
 
 
+class FieldOrChoiceDeletion(Struct, frozen=True):
+    """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
+
+    address: Address
+    field: FieldRow
+    choices: frozenset[str] | None = None
+
+    @property
+    def subjects(self) -> list[tuple[ChoiceRow | None, str]]:
+        """Return (None, address) for a whole field, or a choice and its label for each deleted choice."""
+        if self.choices is None:
+            return [(None, str(self.address))]
+        dropped = (choice for choice in self.field.choices if choice.id in (self.choices or ()))
+        return [(choice, f'the choice "{normalize_name(choice.name)}"') for choice in dropped]
+
+
+LEFT_OUT: Final = "the person is not in this plan"
+
+
+class ActiveMigration(Struct):
+    """A migration whose old field, `row`, is live, and what becomes of the answers to it.
+
+    target, target_type: the new field. copies: the answers that are still to be copied, by person. settled: everybody
+    whose old answer is, or will be, in the new field. uncopied: why answers cannot be copied → whose. unreadable: how
+    many answers are of an unknown format.
+    """
+
+    migration: Migration
+    address: Address
+    row: FieldRow
+    target: Address
+    target_type: str
+    copies: dict[RemoteId, str | frozenset[str]] = field(default_factory=dict)
+    settled: set[RemoteId] = field(default_factory=set)
+    uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unreadable: int = 0
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether the old field is to stay for now, because some answers cannot be copied."""
+        return LEFT_OUT in self.uncopied or (bool(self.uncopied) and not self.migration.deletes_rest)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the old field stays; the deletion of a plan made before is refused instead."""
+        return self.keeps_old and not self.migration.is_replayed
+
+
+class DeclaredCondition(NamedTuple):
+    """A condition, by names. `system_condition` is None if undeclared."""
+
+    field: str
+    choices: frozenset[str]
+    system_condition: str | None
+
+    def to_json(self) -> Json:
+        """The condition as written in a manifest."""
+        body: dict[str, Json] = {
+            "field": self.field,
+            "choices": [*sorted(self.choices)],
+            "system_condition": self.system_condition,
+        }
+        return {key: value for key, value in body.items() if value or key == "field"}
+
+
 def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
     """Return a live answer as it can be sent again: its text, or those of the field's choices that it picks."""
     if field.type == "TEXT":
@@ -116,12 +181,8 @@ def encode_live_answers(
     Left out are those of which nothing can be sent: a choice may be there no more, and an empty answer may be refused.
     """
     by_name = {normalize_name(field.name): field for field in fields}
-    pairs = ((by_name.get(answer.field), answer) for answer in answers)
-    return {
-        str(field.id): encode_answer(behaviour, field.type, value)
-        for field, answer in pairs
-        if field is not None and (value := answer_value(field, answer))
-    }
+    values = ((by_name[one.field], answer_value(by_name[one.field], one)) for one in answers if one.field in by_name)
+    return {str(field.id): encode_answer(behaviour, field.type, value) for field, value in values if value}
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
@@ -296,11 +357,6 @@ def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Proble
         source=one.places.at(MIGRATE, key),
         address=str(one.address),
     )
-
-
-def is_migrated(change: Change) -> bool:
-    """Return whether the answers of a field to be deleted are copied: people may answer it until it is deleted."""
-    return isinstance(change.before, dict) and MIGRATE in change.before
 
 
 def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from lmsconf.kinds.shared.manifest_entry import EntryItems, PartReferences, Trail
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.calls import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name, quote_if_ambiguous
-
-if TYPE_CHECKING:
-    from lmsconf.kinds.shared.manifest_entry import EntryItems, PartReferences, Trail
 
 CUSTOM_FIELD: Final = "custom_field"
 GROUP: Final = "group"
@@ -94,6 +92,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     normalize_name: the form in which its names are compared.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
+    default_keys: those whose values the service chooses where the entry of a creation lacks them.
     time_keys: keys that hold times → whether a bare date means the end of the day.
     entry_items: how one entry declares several resources; None if each entry declares one.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
@@ -115,6 +114,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     name_key: str = "name"
     normalize_name: Callable[[str], str] = normalize_name
     parts_key: str | None = None
+    default_keys: tuple[str, ...] = ()
     time_keys: Mapping[str, bool] = {}
     entry_items: EntryItems | None = None
     references: Mapping[str, Sequence[Trail]] = {}

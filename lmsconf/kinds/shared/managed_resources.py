@@ -50,8 +50,9 @@ def match_absent(
         elif not named:
             report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
         elif len(named) > 1:
-            text = live_twice(entry.address.name, named)
-            planning.report(entry, "identity/live-twice", text, "Select one with `id:`.")
+            planning.report(
+                entry, "identity/live-twice", live_twice(entry.address.name, named), "Select one with `id:`."
+            )
         elif named[0].id in claimed:
             text = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
             planning.report(entry, "absent/claimed", text, "Keep one of the two.")
@@ -104,15 +105,28 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
     """
     why = planning.snapshot.of(entry.address.kind).incomplete
     if why is not None:
-        message = f"it is not known whether it is deleted, because the listing was not read completely: {why}"
-        planning.report(entry, "read/incomplete", message, "Try again.")
+        planning.report(
+            entry,
+            "read/incomplete",
+            f"it is not known whether it is deleted, because the listing was not read completely: {why}",
+            "Try again.",
+        )
     elif stays is not None:
-        message = f"nothing with exactly this name is live, but {quote_name(stays)} is, and is kept"
-        hint = "Under `absent`, names are literal; patterns are for `ownership:`."
-        planning.report(entry, "absent/look-alike", message, hint, Severity.WARNING)
+        planning.report(
+            entry,
+            "absent/look-alike",
+            f"nothing with exactly this name is live, but {quote_name(stays)} is, and is kept",
+            "Under `absent`, names are literal; patterns are for `ownership:`.",
+            Severity.WARNING,
+        )
     else:
-        message, hint = "nothing with this name is live", "Remove the entry under `absent`."
-        planning.report(entry, "absent/nothing-to-do", message, hint, Severity.NOTE)
+        planning.report(
+            entry,
+            "absent/nothing-to-do",
+            "nothing with this name is live",
+            "Remove the entry under `absent`.",
+            Severity.NOTE,
+        )
 
 
 Listed = TypeVar("Listed", bound=NamedRow)
@@ -187,8 +201,6 @@ def is_owned(planning: PlanContext, address: Address) -> bool:
 
 def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows: Sequence[Row]) -> None:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
-    for deletion in out.deletions:
-        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     declared = {match.address.name for match in out.matches}
     for row in rows:
         name = normalize_name(row.name)
@@ -197,7 +209,6 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             out.left_alone += 1
         elif is_owned(planning, address):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
-            planning.registry.set_display_name(kind, name, row.id)
             continue
         else:
             out.unmanaged.append(UndeclaredResource(address, row))
@@ -207,6 +218,8 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
         else:
             planning.registry.register_duplicate(kind, name, row.id)
+    for deletion in out.deletions:
+        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     owned = grouped((one for one in out.deletions if one.absent is None), lambda one: one.address)
     # A declared name that is live more than once is an error of its declaration already.
     for address, duplicates in owned.items():
@@ -224,16 +237,13 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
 
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
-    additive = planning.policy.additive
-    planned = [one for one in out.matches if planning.chosen(one.address)]
-    moving = [one for one in planned if one.row and not additive and normalize_name(one.row.name) != one.address.name]
-    taking = [*moving, *(one for one in planned if one.row is None)]
-    if not taking:
-        return
-    deleted = [one for one in out.deletions if planning.chosen(one.address) and not additive]
-    freed_ids = {row.id for row in (*(one.row for one in moving), *(one.row for one in deleted)) if row}
-    holders = {normalize_name(row.name): row for row in rows if row.id not in freed_ids}
-    for match in taking:
+    planned = planning.planned(out.matches)
+    moving = [one for one in planned if one.row and normalize_name(one.row.name) != one.address.name]
+    new = [one for one in out.matches if one.row is None and planning.chosen(one.address)]
+    deleted = planning.planned(out.deletions)
+    freed = {row.id for row in (*(one.row for one in moving), *(one.row for one in deleted)) if row}
+    holders = {normalize_name(row.name): row for row in rows if row.id not in freed} if moving or new else {}
+    for match in (*moving, *new):
         if holder := holders.get(match.address.name):
             planning.problem(
                 "identity/name-taken",

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.forms import Form
-from lmsconf.model.guards import Policy
-from lmsconf.model.names import casefold_name, is_valid_name, normalize_email, normalize_name
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
-from lmsconf.model.snapshot import HasName
 from lmsconf.model.time_formats import ISO, date_in_other_order, local_to_utc
 
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
@@ -87,13 +83,10 @@ def format_time(moment: datetime, zone: tzinfo | None) -> str:
 def format_shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
     """Return the shortest text that `parse_manifest_time` parses to this instant: date, local or with offset."""
     whole = format_time(moment, zone)
-    local = whole[:19]
-    for text in (whole[:10], local.removesuffix(":00"), local):
-        try:
+    for text in (whole[:10], whole[:19].removesuffix(":00"), whole[:19]):
+        with suppress(BadTime):
             if parse_manifest_time(text, zone, end_of_day=end_of_day) == moment:
                 return text
-        except BadTime:
-            continue
     return whole
 
 
@@ -137,26 +130,6 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
         )
 
 
-class ExportedEntry(Struct, frozen=True, kw_only=True):
-    """The manifest entry of one live row. notes: what it leaves out, and why.
-
-    reason: why a manifest cannot declare the row, which then has no body; None if it can.
-    """
-
-    address: Address
-    id: str
-    body: Mapping[str, Json] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    reason: str | None = None
-
-
-class EntryBody(NamedTuple):
-    """The keys of an exported entry beside its name. notes: what it leaves out, and why."""
-
-    keys: Mapping[str, Json]
-    notes: tuple[str, ...] = ()
-
-
 class EntryItems(Struct, frozen=True):
     """How one entry declares several resources: one for each item of a list, which may override values of the entry.
 
@@ -178,36 +151,6 @@ class PartReferences(Struct, frozen=True):
     at: Trail
     owner: str | None
     parts: tuple[Trail, ...]
-
-
-class LiveNames:
-    """The names of a live workspace. policy: that of the export.
-
-    planning: a PlanContext of the snapshot in which every kind has matched its rows, with nothing declared.
-    """
-
-    def __init__(self, planning: PlanContext, policy: Policy) -> None:
-        self.planning, self.policy = planning, policy
-        self.snapshot, self.timezone = planning.snapshot, policy.timezone
-        self._looks = {
-            kind: Counter(casefold_name(one.name) for one in self.snapshot.of(kind).rows)
-            for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP)
-        }
-
-    def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry:
-        """Return the entry of a named row, with its id where the name is ambiguous."""
-        name = normalize_name(row.name)
-        address = Address.of(kind, name)
-        if not is_valid_name(name):
-            reason = "its name contains characters that a manifest must not contain" if name else "it has no name"
-            return ExportedEntry(address=address, id=row.id, reason=reason)
-        # Of several rows with one name, only the first has it.
-        if self.planning.registry.id_or_ref(Ref(address)) != row.id:
-            reason = "another resource has its name, and is declared"
-            return ExportedEntry(address=address, id=row.id, reason=reason)
-        # The id tells it from another of the same name, or of one that looks the same to a reader.
-        pin = {"id": row.id} if self._looks[kind][casefold_name(row.name)] > 1 else {}
-        return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)
 
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
@@ -287,27 +230,6 @@ def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> Delete
         pins=parse_pins(entry.body.get("id")),
         until=until,
         only_in=parse_only_in(entry.body),
-    )
-
-
-def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
-    """Report that a resource to be created lacks a key that the service requires."""
-    planning.report(
-        declared,
-        f"{declared.address.kind.replace('_', '-')}/{key}-needed",
-        f"it is not live, and without `{key}` it cannot be created",
-        hint=f"Set its `{key}`, or correct the name.",
-    )
-
-
-def report_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
-    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
-    planning.problem(
-        "read/missing",
-        f"{address}: the snapshot does not contain its {key}",
-        hint="Save a complete snapshot with `lmsconf snapshot FILE`.",
-        at=at,
-        address=address,
     )
 
 

@@ -144,9 +144,7 @@ class ClaimMatches(Generic[L]):
 
     def _named(self) -> None:
         for index, claim in enumerate(self.claims):
-            if claim.pin is not None:
-                continue
-            lives = self._free(claim.name)
+            lives = self._free(claim.name) if claim.pin is None else []
             if len(lives) > 1:
                 self._twice(index, claim.name, lives)
             elif lives:
@@ -207,7 +205,10 @@ class ClaimMatches(Generic[L]):
             if not lives:
                 continue
             holder = self.taken.get(lives[0].id)
-            if holder is None or (holder not in visited and self._moves_on(holder, visited)):
+            # One that goes by its present name may move on to an earlier name of its own.
+            if holder is None or (
+                holder not in visited and self._goes_by_its_name(holder) and self._move(holder, visited)
+            ):
                 self._take(index, lives[0])
                 return True
             if self.claims[holder].name != old:
@@ -217,16 +218,6 @@ class ClaimMatches(Generic[L]):
                     f'"{old}" becomes {self.claims[holder].label} already',
                     f"See {self.claims[holder].find_source()}. Keep the earlier name at one of the two.",
                 )
-        return False
-
-    def _moves_on(self, holder: int, visited: set[int]) -> bool:
-        """Rematch a claim that holds a row by name to an earlier name of its own; return whether that succeeded."""
-        if not self.claims[holder].previously or not self._goes_by_its_name(holder):
-            return False
-        live = self.match.pop(holder)
-        if self._move(holder, visited):
-            return True
-        self.match[holder] = live
         return False
 
     def _created(self) -> None:

@@ -6,13 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, choices_registry_kind
+from lmsconf.kinds.assignment.types import AssignmentSpec, Audiences, Replacement, TargetRow, audiences_among
+from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition, FieldOrChoiceDeletion
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER, choices_registry_kind
+from lmsconf.kinds.user.types import PeopleDirectory, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
@@ -22,22 +26,10 @@ from lmsconf.model.plan import GuardCount
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
 from lmsconf.model.time_formats import time_format_of
 
-if TYPE_CHECKING:
-    from lmsconf.kinds.assignment.target_ids import Audiences
-    from lmsconf.kinds.assignment.types import AssignmentSpec, Replacement, TargetRow
-    from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
-    from lmsconf.kinds.smart_group import DeclaredCondition
-    from lmsconf.kinds.user.people_directory import PeopleDirectory
-    from lmsconf.kinds.user.types import PersonRow, PersonSpec
-
-    KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
-
-
+KeptUntil: TypeAlias = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
-
-
+Planned = TypeVar("Planned", bound="Match[Any, Any] | Deletion[Any] | FieldOrChoiceDeletion")
 GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 
@@ -155,15 +147,11 @@ class BeforeAfter(Struct, frozen=True, kw_only=True):
     sizes: key → length of the live list, for the guards' shares; of people, those who are active.
     archived: key → the archived people in a live list, as in the form: they are in no share.
     is_archived: whether it is an archived person itself.
-    defaults: keys of a creation that are left to the service.
-    taken: keys whose single value the resource loses; each counts as a removal.
     """
 
     before: Form | None
     after: Form | None
     sizes: dict[str, int] = field(default_factory=dict)
-    defaults: tuple[str, ...] = ()
-    taken: frozenset[str] = frozenset()
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     is_archived: bool = False
 
@@ -225,14 +213,12 @@ class PlanContext:
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
     freed_slots     field to be created → the deletion that frees its slot
-    people          the directory as it will be after the plan; None until it is asked for
     planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
     added_refs
                     name of a field that smart groups cease to ask for → what they ask for instead
     shared_content  ids of contents that share a name
-    audiences       whose the ids of live targets may be; None until it is asked for
     closing         live assignments that are deleted or hidden because they are replaced
     kept_until      content → the moments at which the windows end of those who keep it, each with what says so
     """
@@ -271,14 +257,31 @@ class PlanContext:
         self.losses: list[FieldOrChoiceDeletion] = []
         self.lost_answers: dict[Address, int | None] = {}
         self.freed_slots: Mapping[Address, Address] = {}
-        self.people: PeopleDirectory | None = None
         self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
         self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
-        self.audiences: Audiences | None = None
         self.closing: list[TargetRow] = []
         self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+
+    @cached_property
+    def people(self) -> PeopleDirectory:
+        """The directory of people; once they are matched, as it will be after the plan."""
+        return PeopleDirectory.of(self.snapshot.rows(PersonRow))
+
+    @cached_property
+    def audiences(self) -> Audiences:
+        """The audiences that the live targets may be for."""
+        return audiences_among(
+            {
+                kind: [(row.id, row.name) for row in self.snapshot.of(kind).rows]
+                for kind in (GROUP, SMART_GROUP, USER)
+                if kind != USER or kind in self.snapshot.listings
+            },
+            self.snapshot.rows(TargetRow),
+            self.api_spec.behaviour(EVERYONE_ID),
+            incomplete=self.snapshot.of(GROUP).incomplete or self.snapshot.of(SMART_GROUP).incomplete,
+        )
 
     @cached_property
     def archived_ids(self) -> frozenset[RemoteId]:
@@ -302,6 +305,10 @@ class PlanContext:
     def chosen(self, address: Address) -> bool:
         """Whether an address is planned."""
         return address in self.included or self._selected(address)
+
+    def planned(self, changes: Iterable[Planned]) -> list[Planned]:
+        """Return those of matches, deletions or losses that the plan carries out; none under `--additive`."""
+        return [] if self.policy.additive else [one for one in changes if self.chosen(one.address)]
 
     def include(self, address: Address) -> bool:
         """Plan a live resource that a planned one needs, unless it is excluded; return whether it is planned."""
@@ -412,3 +419,24 @@ def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwis
     """Return the hint for a name that is not live: that the listing is incomplete, or `near`, or else `otherwise`."""
     why = planning.snapshot.of(kind).incomplete
     return f"It may exist, because the list was not read completely: {why}" if why else near or otherwise
+
+
+def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
+    """Report that a resource to be created lacks a key that the service requires."""
+    planning.report(
+        declared,
+        f"{declared.address.kind.replace('_', '-')}/{key}-needed",
+        f"it is not live, and without `{key}` it cannot be created",
+        hint=f"Set its `{key}`, or correct the name.",
+    )
+
+
+def report_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
+    """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
+    planning.problem(
+        "read/missing",
+        f"{address}: the snapshot does not contain its {key}",
+        hint="Save a complete snapshot with `lmsconf snapshot FILE`.",
+        at=at,
+        address=address,
+    )

@@ -18,7 +18,6 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Match, MatchResult, PlanContext
-from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
@@ -129,7 +128,7 @@ def list_steps(
             arrived = [joined_group_ref(person)] if key == "members" else []
             yield Step(
                 operation=removes,
-                path={**path, "userId": people_directory(planning).id(person)},
+                path={**path, "userId": planning.people.id(person)},
                 uses=frozenset({Ref(match.address, f"{GRANTED} {adds}"), *arrived}),
                 revokes=True,
                 people=(person,),
@@ -157,7 +156,7 @@ def _additions(
     earlier: frozenset[Ref] = frozenset()
     for number, start in enumerate(range(0, len(added), size)):
         batch, done = added[start : start + size], Ref(at, f"{GRANTED} {adds} {number}")
-        named = [*(named if replaces else ()), *map(people_directory(planning).id, batch)]
+        named = [*(named if replaces else ()), *map(planning.people.id, batch)]
         arrived = map(joined_group_ref, batch if is_membership else ())
         yield Step(
             operation=adds,
@@ -172,8 +171,8 @@ def _additions(
 
 def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    rights = map(granted_rights_ref, people if manages else ())
-    return frozenset(refs_in(*map(people_directory(planning).id, people))).union(*rights)
+    created = frozenset(refs_in(*map(planning.people.id, people)))
+    return created.union(*map(granted_rights_ref, people)) if manages else created
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:

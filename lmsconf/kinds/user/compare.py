@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -13,24 +13,21 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
-from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+from lmsconf.kinds.custom_field.types import ActiveMigration
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
-from lmsconf.kinds.shared.manifest_entry import format_time, report_missing_key, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
     MatchResult,
     PlanContext,
     hint_on_missing,
+    report_missing_key,
+    report_unread_list,
     suggest_name,
 )
-from lmsconf.kinds.user.people_directory import (
-    lists_archived,
-    may_be_hidden,
-    people_directory,
-    register_planned_people,
-)
+from lmsconf.kinds.user.people_directory import lists_archived, may_be_hidden, register_planned_people
 from lmsconf.kinds.user.steps import (
     choice_refs_in_answers,
     live_answers,
@@ -62,11 +59,10 @@ def match_people(
     declared = add_copied_answers(planning, declared)
     if not declared:
         return MatchResult()
-    rows = _nameable(planning, declared)
+    rows = _with_copied_answers(planning, _nameable(planning, declared))
     declared = _without_hidden_pins(planning, declared, rows)
     matched, _ = match_declared(planning, USER, "person", declared, rows)
     matched.live = sum(not row.archived for row in rows)
-    complete_copies(planning, matched)
     report_taken_names(planning, matched, rows)
     register_planned_people(planning, matched)
     return matched
@@ -93,12 +89,13 @@ def add_copied_answers(
         person = pin if pin in copies else next((ids[name] for name in names if name in ids), None)
         if person is not None and resource.address in planning.included:
             continue  # the selection leaves out what else is declared of the person, and it was not read
-        added = {} if person is None else copies.pop(person, {})
-        if added:
-            # Those that it has itself hold.
+        if person is not None and person in copies:
             spec = resource.spec
-            keys, answers = spec.declared_keys | {"answers"}, {**added, **spec.answers}
-            resource = replace(resource, spec=replace(spec, declared_keys=keys, answers=answers))
+            # Those that it has itself hold.
+            answers = {**copies.pop(person), **spec.answers}
+            resource = replace(
+                resource, spec=replace(spec, declared_keys=spec.declared_keys | {"answers"}, answers=answers)
+            )
         out.append(resource)
     return out + [
         DesiredResource(
@@ -106,20 +103,17 @@ def add_copied_answers(
             spec=PersonSpec(declared_keys=frozenset({"answers"}), answers=answers),
             places=migration_of[id].migration.places,
             pins={planning.policy.workspace: id},
-            reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
+            reason=f"its answer is copied from {migration_of[id].address} to {migration_of[id].target}",
         )
         for id, answers in copies.items()
     ]
 
 
-def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
-    """Give the rows of people with copied answers their live answers, as if these had been declared when read."""
+def _with_copied_answers(planning: PlanContext, rows: Sequence[PersonRow]) -> Sequence[PersonRow]:
+    """Return the rows; those of people with copied answers have their live answers, as if these had been declared."""
     wanted = {id for one in planning.migrations.values() for id in one.copies}
-    known = {row.id: row for row in (answer_rows(planning.snapshot) if wanted else ())}
-    for position, match in enumerate(matched.matches):
-        row = match.row
-        if row is not None and row.answers is None and row.id in wanted:
-            matched.matches[position] = replace(match, row=replace(row, answers=known[row.id].all_answers))
+    known = {row.id: row.all_answers for row in (answer_rows(planning.snapshot) if wanted else ())}
+    return [replace(row, answers=known[row.id]) if row.answers is None and row.id in wanted else row for row in rows]
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
@@ -139,7 +133,7 @@ def _without_hidden_pins(
     known = {key for row in rows for key in (row.id, row.name)}
     identities = ((one, {one.address.name, one.pin(planning.policy.workspace)}) for one in declared)
     return [
-        replace(one, pins={}) if one.spec.flag("archived") and known.isdisjoint(identity) else one
+        replace(one, pins={}) if one.spec.flags.get("archived") and known.isdisjoint(identity) else one
         for one, identity in identities
     ]
 
@@ -159,11 +153,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     after = declared_form(planning, declared, answers)
     if row is None:
         report_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
-        return BeforeAfter(
-            before=None,
-            after=after,
-            defaults=tuple(key for key in ("admin", "manager", "applications") if key not in after),
-        )
+        return BeforeAfter(before=None, after=after)
     held = live_answers(planning, row, answers)
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
@@ -173,33 +163,46 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
         before=before,
         after=after,
         sizes={"applications": len(row.applications or ())},
-        taken=_taken(before, after),
         is_archived=row.archived,
     )
+
+
+_NOT_LIVE: Final = {
+    "hidden": (
+        "person/not-listed",
+        "listed, and the service may not list archived people",
+        "If the account exists, pin it in the entry: `id: ID`. It is read by its id then.",
+    ),
+    "archived": (
+        "person/unknown",
+        "a person of this workspace",
+        "There is nobody to archive: remove the entry.",
+    ),
+    "new": (
+        "person/unknown",
+        "a person of this workspace",
+        "Creating people must be allowed in the project file: `people: {create: true}`.",
+    ),
+}
+"""What somebody is who is not live → the code, what the person is not, and a way out."""
 
 
 def _may_come(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether a person who is not live can be created, and report why not."""
     declared, spec = match.declared, match.declared.spec
     missing = [key for key in TEXTS if key not in spec.texts]
-    is_hidden, is_archived = may_be_hidden(planning, match), spec.flag("archived")
+    is_hidden, is_archived = may_be_hidden(planning, match), spec.flags.get("archived")
     if planning.policy.create_people and not is_archived and not (is_hidden and missing):
         for key in missing:
             report_missing_key(planning, declared, key)
         return not missing
     name = declared.address.name
-    near = suggest_name(planning, name, people_directory(planning).by_email, did_you_mean_email)
-    code, why = "person/unknown", f"{name} is not a person of this workspace"
-    way = "Creating people must be allowed in the project file: `people: {create: true}`."
-    if is_hidden:
-        code, why = "person/not-listed", f"{name} is not listed, and the service may not list archived people"
-        way = "If the account exists, pin it in the entry: `id: ID`. It is read by its id then."
-    elif planning.policy.create_people:
-        way = "There is nobody to archive: remove the entry."
+    near = suggest_name(planning, name, planning.people.by_email, did_you_mean_email)
+    code, why, way = _NOT_LIVE["hidden" if is_hidden else "archived" if planning.policy.create_people else "new"]
     planning.report(
         declared,
         code,
-        why,
+        f"{name} is not {why}",
         hint=" ".join(filter(None, [hint_on_missing(planning, USER, near, ""), way])),
         severity=Severity.WARNING if is_hidden and is_archived else Severity.ERROR,
     )
@@ -234,17 +237,6 @@ def _report_refused(
                 hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
                 at=declared.places.at("answers", field),
             )
-
-
-def _taken(before: Form, after: Form) -> frozenset[str]:
-    """Return the keys whose change takes a right or all access from the person."""
-    is_taken = {
-        **{key: before.get(key) and not after[key] for key in RIGHTS},
-        "archived": after.get("archived") and not before["archived"],
-        # Access ends at that date, which may be past; a changed date may be earlier than the old one.
-        ARCHIVE_DATE: after.get(ARCHIVE_DATE) not in (None, before.get(ARCHIVE_DATE)),
-    }
-    return frozenset(key for key, taken in is_taken.items() if taken)
 
 
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
@@ -289,7 +281,7 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
     """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
     spec, row = match.declared.spec, match.row
     is_admin = planned_flag(spec, row, "admin")
-    if spec.flag("archived") and row is not None and not row.archived and is_admin:
+    if spec.flags.get("archived") and row is not None and not row.archived and is_admin:
         planning.problem(
             "refusal/admin-archived",
             f"{match.address}: an admin cannot be archived",
@@ -356,12 +348,12 @@ def admin_changes(
         [
             match
             for match, spec, row in planned
-            if spec.flag("admin") is True and not planned_flag(spec, row, "archived")
+            if spec.flags.get("admin") is True and not planned_flag(spec, row, "archived")
         ],
         [
             match
             for match, spec, row in planned
-            if spec.flag("admin") is False and row and row.admin and not row.archived
+            if spec.flags.get("admin") is False and row and row.admin and not row.archived
         ],
     )
 

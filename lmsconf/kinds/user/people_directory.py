@@ -2,82 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists, report_unread_list
+from lmsconf.kinds.shared.manifest_entry import PeopleList, declared_lists
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Match,
     MatchResult,
     PlanContext,
     hint_on_missing,
+    report_unread_list,
     suggest_name,
 )
-from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.kinds.user.types import (
+    ARCHIVE_DATE,
+    RIGHTS,
+    PeopleDirectory,
+    PersonRow,
+    PersonSpec,
+    loses_manager_right,
+    planned_flag,
+)
+from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import did_you_mean_email, grouped, normalize_email
-
-
-class PeopleDirectory(Struct, frozen=True):
-    """All people of a workspace, indexed as they will be after the plan.
-
-    by_email: normalized e-mail → row.
-    emails: id → normalized e-mail, only where one person has that e-mail.
-    ids: all ids.
-    archived: e-mails of archived people; also of those who may be, and are not listed.
-    twice: ambiguous e-mail → the ids of the active people who share it.
-    new: e-mails of people to be created, who have no id yet.
-    not_renamed: id → declared e-mail, of people whose rename is not in the plan; lists may name them by it.
-    """
-
-    by_email: Mapping[str, PersonRow]
-    emails: Mapping[str, str]
-    ids: frozenset[str]
-    archived: frozenset[str]
-    twice: Mapping[str, tuple[str, ...]]
-    new: frozenset[str] = frozenset()
-    not_renamed: Mapping[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
-        """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
-        ordered = sorted(people, key=lambda one: (one.archived, one.id))
-        groups = grouped(ordered, lambda one: one.name)
-        by_email = {email: same[0] for email, same in groups.items()}
-        active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
-        twice = {email: ids for email, ids in active.items() if len(ids) > 1}
-        emails: dict[str, str] = {one.id: email for email, one in by_email.items() if email not in twice}
-        archived = frozenset(email for email, ids in active.items() if not ids)
-        return PeopleDirectory(by_email, emails, frozenset(one.id for one in ordered), archived, twice, new)
-
-    def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
-        """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
-        named = declared.named_emails
-        emails, not_renamed = self.emails, self.not_renamed
-        live = frozenset(
-            [later if (later := not_renamed.get(id)) in named else emails[id] for id in ids if id in emails]
-        )
-        return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
-
-    def unknown(self, ids: Iterable[str]) -> list[str]:
-        """Return, sorted, the ids that are not in the listing of people."""
-        return sorted([id for id in frozenset(ids) if id not in self.ids])
-
-    def id(self, person: str) -> RemoteId | Ref:
-        """Return the id of a person accepted by `report_unknown_people`, or a Ref for one to be created."""
-        return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
-
+from lmsconf.model.names import did_you_mean_email, normalize_email, normalize_name
 
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
@@ -87,17 +44,10 @@ def shared_email_message(ids: Iterable[str]) -> str:
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
-def people_directory(planning: PlanContext) -> PeopleDirectory:
-    """Return the directory of the snapshot's people, built once per PlanContext."""
-    if planning.people is None:
-        planning.people = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
-    return planning.people
-
-
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     """Return the size of a live list for the guards' shares: how many people in it are active."""
     # An id in no listing may be an archived person's: it counts only to make a share be judged at all.
-    unknown = len(people_directory(planning).unknown(ids))
+    unknown = len(planning.people.unknown(ids))
     active = len(ids) - len(planning.archived_ids & ids) - unknown
     return max(active, min(SMALL, active + unknown))
 
@@ -112,14 +62,12 @@ def check_managers(
     """
     behaviour = planning.api_spec.behaviour
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
-    if rule == "anybody" and not may_lose:
-        return
     change = "Remove the person from `managers`, or change the entry under `users:`. The dialect key is {}."
     for person in sorted(managers):
         report = partial(_person, planning, declared, "managers", person)
         match = planning.planned_people.get(person)
         spec = PersonSpec(declared_keys=frozenset()) if match is None else match.declared.spec
-        if rule == "anybody" or person in live or _can_manage(people_directory(planning), person, match):
+        if rule == "anybody" or person in live or _can_manage(planning.people, person, match):
             if may_lose and match is not None and loses_manager_right(spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
                 report("refusal/changed-along", why, change.format(MANAGED_GROUPS))
@@ -130,8 +78,8 @@ def check_managers(
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
                 f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-        elif spec.flag("manager") is False or spec.archive_date:
-            key = "manager" if spec.flag("manager") is False else ARCHIVE_DATE
+        elif spec.flags.get("manager") is False or spec.archive_date:
+            key = "manager" if spec.flags.get("manager") is False else ARCHIVE_DATE
             why = f"is given the manager right along, and the entry rules it out with `{key}`"
             report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
         else:
@@ -154,27 +102,24 @@ def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, P
 
 def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
-    planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
-    planning.planned_people = {one.address.name: one for one in planned}
+    planning.planned_people = {one.address.name: one for one in planning.planned(matched.matches)}
     rows = {one.address.name: one.row for one in matched.matches if one.row is not None}
     for email, match in planning.planned_people.items():
         if match.row is not None:
             is_archived = planned_flag(match.declared.spec, match.row, "archived")
             rows[email] = replace(match.row, email=email, archived=is_archived)
     later = {row.id: row for row in rows.values()}
-    to_archive = (match for match in matched.matches if match.declared.spec.flag("archived"))
+    to_archive = (match for match in matched.matches if match.declared.spec.flags.get("archived"))
     hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
-    may_create = planning.policy.create_people
+    new = [one.address.name for one in matched.matches if one.row is None and planning.policy.create_people]
     directory = PeopleDirectory.of(
-        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)),
-        frozenset(one.address.name for one in matched.matches if one.row is None and may_create) - hidden,
+        (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)), frozenset(new) - hidden
     )
-    not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     planning.people = replace(
         directory,
         by_email={**rows, **directory.by_email},
         archived=directory.archived | hidden,
-        not_renamed=not_renamed,
+        not_renamed={row.id: email for email, row in rows.items() if normalize_email(row.email) != email},
     )
 
 
@@ -184,7 +129,7 @@ def may_be_hidden(planning: PlanContext, match: Match[PersonSpec, PersonRow]) ->
     The API specification does not say whether GET /users lists archived people (Users). A service that lists
     one does. While a run is verified, who is listed as archived may be so by this run alone.
     """
-    if match.row is not None or planning.snapshot.of(USER).incomplete or match.declared.spec.flag("archived") is None:
+    if match.row is not None or planning.snapshot.of(USER).incomplete or "archived" not in match.declared.spec.flags:
         return False
     return planning.policy.verifying or not lists_archived(planning)
 
@@ -202,7 +147,7 @@ def report_unknown_people(
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list, archived
     people left out. An e-mail that several active people share is an error, an archived person a warning.
     """
-    people, report = people_directory(planning), partial(_person, planning, declared, key)
+    people, report = planning.people, partial(_person, planning, declared, key)
     named = listed.named_emails
     # Not the difference of both: that would go through all people for each list.
     unlisted = frozenset(one for one in named if one not in people.by_email) - people.new
@@ -252,7 +197,7 @@ def _person(
 
 def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
-    for id in people_directory(planning).unknown(ids):
+    for id in planning.people.unknown(ids):
         planning.report(
             declared,
             "person/unexplained",
@@ -262,22 +207,18 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
         )
 
 
-def compare_lists(
-    planning: PlanContext,
-    match: Match[Any, Any],
-    keys: Iterable[str],
-    before: Form,
-    after: Form,
-    sizes: dict[str, int],
-) -> BeforeAfter | None:
+def compare_group(planning: PlanContext, match: Match[Any, Any], own: Form, wanted: Form) -> BeforeAfter | None:
     """Return both sides of a group with its declared lists of people; None, with a problem, if one was not read.
 
-    before, after, sizes: of its name and conditions. keys: those of which a new group leaves some to the service.
+    own, wanted: what it has and is to have beside its name and these lists.
     """
-    row, declared, directory = match.row, match.declared, people_directory(planning)
-    sides = BeforeAfter(before=before, after=after, sizes=sizes)
+    row, declared, directory = match.row, match.declared, planning.people
+    before: Form = {"name": normalize_name(row.name), **own} if row else {}
+    after: Form = {"name": match.address.name, **wanted}
+    sizes = {key: len(cast("Collection[object]", items)) for key, items in own.items()}
+    archived: dict[str, frozenset[str]] = {}
     for key, people in declared_lists(declared.spec):
-        after[key] = wanted = report_unknown_people(planning, declared, key, people)
+        after[key] = listed = report_unknown_people(planning, declared, key, people)
         live = PeopleList(frozenset())
         if row is not None:
             ids: frozenset[RemoteId] | None = getattr(row, key)
@@ -285,17 +226,9 @@ def compare_lists(
                 report_unread_list(planning, declared.address, key, declared.places.at(key))
                 return None
             note_unlisted_ids(planning, declared, key, ids)
-            before[key] = live = directory.live_to_compare(ids, wanted)
-            sides.sizes[key] = count_for_share(planning, ids)
-            sides.archived[key] = directory.live_to_compare(planning.archived_ids & ids, wanted).include
+            before[key] = live = directory.live_to_compare(ids, listed)
+            sizes[key] = count_for_share(planning, ids)
+            archived[key] = directory.live_to_compare(planning.archived_ids & ids, listed).include
         if key == "managers":
-            check_managers(planning, declared, wanted.include, live.include)
-    if row is None:
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in keys if key not in after))
-    return sides
-
-
-def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
-    """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
-    emails = people_directory(planning).emails
-    return frozenset(emails.get(id, f"user id {id}") for id in ids)
+            check_managers(planning, declared, listed.include, live.include)
+    return BeforeAfter(before=before if row else None, after=after, sizes=sizes, archived=archived)

@@ -135,8 +135,11 @@ def answers_steps(
     Nobody leaves these smart groups for a moment, which can be many calls long.
     """
     given = choice_refs_in_answers(planning, after)
-    cleared = (field for field in after if before.get(field) and not after[field])
-    late = {field: before[field] for field in cleared if given & planning.added_refs.get(field, frozenset())}
+    late = {
+        field: before[field]
+        for field, answer in after.items()
+        if before.get(field) and not answer and given & planning.added_refs.get(field, frozenset())
+    }
     if not late:
         return [_answers_step(planning, path, row, before, after)]
     between = {**after, **late}
@@ -154,14 +157,16 @@ def _answers_step(
     after: Mapping[str, Answer],
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
-    changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
     behaviour, id_or_ref = planning.api_spec.behaviour, planning.registry.id_or_ref
-    sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
-    if row is not None and behaviour(OMITTED) == "clear":
-        sent.update(_kept(planning, row))
-        changed |= {field: answer for field, answer in after.items() if answer}
+    is_whole = row is not None and behaviour(OMITTED) == "clear"
+    changed = {
+        field: answer
+        for field, answer in after.items()
+        if (before.get(field) or None) != (answer or None) or (is_whole and answer)
+    }
     fields = {field: Ref(Address.of(CUSTOM_FIELD, field)) for field in changed}
-    sent.update({id_or_ref(fields[field]): (field, _value(planning, field, changed[field])) for field in changed})
+    sent = _kept(planning, row) if row is not None and is_whole else {}
+    sent |= {id_or_ref(fields[field]): (field, _value(planning, field, answer)) for field, answer in changed.items()}
     body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     replaced = {ref.address for ref in new - old}
@@ -184,8 +189,9 @@ def _answers_step(
 def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
     """Return Refs to the answered fields that the plan deletes: they are deleted after the call."""
     answered = {answer.field for answer in (row.answers if row else None) or ()}
-    deleted = (loss for loss in planning.losses if loss.choices is None)
-    return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
+    return frozenset(
+        Ref(loss.address) for loss in planning.losses if loss.choices is None and answered & answer_keys(loss.field)
+    )
 
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
@@ -375,11 +381,12 @@ def _applications(planning: PlanContext, at: Address, path: Path, before: Form, 
 
 def _archive_date(planning: PlanContext, at: Address, path: Path, date: datetime | None) -> Step:
     """Return the call that sets the archive date, after revocations, or clears it, before grants of rights."""
-    moment = None if date is None else format_request_time(date, "epoch-ms-number")
     return Step(
         operation="users.set-custom-archived-date",
         path=path,
-        body=planning.api_spec.body_to_wire("users.set-custom-archived-date", date=moment),
+        body=planning.api_spec.body_to_wire(
+            "users.set-custom-archived-date", date=date and format_request_time(date, "epoch-ms-number")
+        ),
         makes=frozenset({Ref(at, _NO_ARCHIVE_DATE)} if date is None else ()),
         uses=frozenset() if date is None else _revoked(at),
         # A date revokes access when it is reached; clearing it does not restore access already lost.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from sys import intern
@@ -30,11 +30,11 @@ from lmsconf.kinds.shared.responses import (
     require_object,
     require_text,
 )
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import Change
+from lmsconf.model.names import grouped, normalize_email, normalize_name
+from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
@@ -141,7 +141,10 @@ def answers_of(row: PersonRow) -> AnswersRow:
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):
-    """A declared person. `declared_keys` are those of the entry; an undeclared single value is None."""
+    """A declared person. `declared_keys` are those of the entry; an undeclared single value is None.
+
+    flags: `admin`, `manager` and `archived`, where declared.
+    """
 
     declared_keys: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -151,16 +154,73 @@ class PersonSpec(Struct, frozen=True, kw_only=True):
     answers: Mapping[str, Answer] = field(default_factory=dict)
     archive_date: datetime | None = None
 
-    def flag(self, key: str) -> bool | None:
-        """Return `admin`, `manager` or `archived` as declared, or None if it is not."""
-        return self.flags.get(key)
-
     @property
     def needs_live_rights(self) -> bool:
         """Whether the live rights must be read: they are declared, or may forbid archiving or an archive date."""
         return (
-            not self.declared_keys.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
+            not self.declared_keys.isdisjoint(RIGHTS)
+            or self.flags.get("archived", False)
+            or self.archive_date is not None
         )
+
+
+class PeopleDirectory(Struct, frozen=True):
+    """All people of a workspace, indexed as they will be after the plan.
+
+    by_email: normalized e-mail → row.
+    emails: id → normalized e-mail, only where one person has that e-mail.
+    ids: all ids.
+    archived: e-mails of archived people; also of those who may be, and are not listed.
+    twice: ambiguous e-mail → the ids of the active people who share it.
+    new: e-mails of people to be created, who have no id yet.
+    not_renamed: id → declared e-mail, of people whose rename is not in the plan; lists may name them by it.
+    """
+
+    by_email: Mapping[str, PersonRow]
+    emails: Mapping[str, str]
+    ids: frozenset[str]
+    archived: frozenset[str]
+    twice: Mapping[str, tuple[str, ...]]
+    new: frozenset[str] = frozenset()
+    not_renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
+        """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
+        ordered = sorted(people, key=lambda one: (one.archived, one.id))
+        groups = grouped(ordered, lambda one: one.name)
+        by_email = {email: same[0] for email, same in groups.items()}
+        active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
+        twice = {email: ids for email, ids in active.items() if len(ids) > 1}
+        return PeopleDirectory(
+            by_email=by_email,
+            emails={one.id: email for email, one in by_email.items() if email not in twice},
+            ids=frozenset(one.id for one in ordered),
+            archived=frozenset(email for email, ids in active.items() if not ids),
+            twice=twice,
+            new=new,
+        )
+
+    def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
+        """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
+        named = declared.named_emails
+        emails, not_renamed = self.emails, self.not_renamed
+        live = frozenset(
+            [later if (later := not_renamed.get(id)) in named else emails[id] for id in ids if id in emails]
+        )
+        return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """Return, sorted, the ids that are not in the listing of people."""
+        return sorted([id for id in frozenset(ids) if id not in self.ids])
+
+    def display_names(self, ids: Iterable[str]) -> frozenset[str]:
+        """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
+        return frozenset(self.emails.get(id, f"user id {id}") for id in ids)
+
+    def id(self, person: str) -> RemoteId | Ref:
+        """Return the id of a person accepted by `report_unknown_people`, or a Ref for one to be created."""
+        return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
 def needs_single_read(spec: PersonSpec) -> bool:
@@ -170,13 +230,13 @@ def needs_single_read(spec: PersonSpec) -> bool:
 
 def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
     """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
-    declared = spec.flag(key)
+    declared = spec.flags.get(key)
     return declared if declared is not None else bool(getattr(row, key, False))
 
 
 def loses_manager_right(spec: PersonSpec, row: PersonRow | None) -> bool:
     """Return whether the entry takes the manager right away."""
-    return spec.flag("manager") is False and row is not None and bool(row.manager)
+    return spec.flags.get("manager") is False and row is not None and bool(row.manager)
 
 
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
@@ -240,13 +300,19 @@ _HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
 """Keys of values by name → what is taken away, for messages."""
 
 
+def revoked_access(one: FieldChange) -> str | None:
+    """Return what a changed value takes from a person, in words: all access, or a right; None for nothing."""
+    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
+    if one.path in ("archived", ARCHIVE_DATE) and one.after:
+        return "access"
+    return f"{one.path} rights" if one.path in RIGHTS and one.before is True and one.after is not True else None
+
+
 def revoked_rights(change: Change) -> Iterator[str]:
     """Yield what an update revokes from a person, in words; a value that is replaced is taken away, too."""
     for one in change.fields:
-        if one.path in ("archived", ARCHIVE_DATE) and one.after:
-            yield "access"
-        if one.path in RIGHTS and one.before is True and one.after is not True:
-            yield f"{one.path} rights"
+        if access := revoked_access(one):
+            yield access
         key, _, name = one.path.partition(".")
         if name and key in _HELD and one.before not in (None, "", []) and not one.added and one.before != one.after:
             yield f"{_HELD[key]} {name}"
@@ -301,7 +367,7 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             source=entry.places.find(application, "applications", "exclude"),
             address=address,
         )
-    if spec.flag("archived") and spec.flag("admin"):
+    if spec.flags.get("archived") and spec.flags.get("admin"):
         entry.problem(
             "user/archived-admin",
             f"{address}: an admin cannot be archived",
@@ -310,7 +376,7 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             address=address,
         )
     for right in RIGHTS:
-        if spec.archive_date is not None and spec.flag(right):
+        if spec.archive_date is not None and spec.flags.get(right):
             entry.problem(
                 "user/archive-date",
                 f"{address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
-from lmsconf.kinds.assignment.types import ContentRow, TargetRow
+from lmsconf.kinds.assignment.types import Audiences, ContentRow, TargetRow, audiences_among
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER

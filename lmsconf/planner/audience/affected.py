@@ -8,9 +8,9 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, ContentResolver
-from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
+from lmsconf.kinds.assignment.target_ids import ContentResolver
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, AssignmentSpec, TargetRow
+from lmsconf.kinds.custom_field.types import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
     CUSTOM_FIELD,

@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
-from lmsconf.kinds.assignment.types import InProgressRow, TargetRow
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, InProgressRow, TargetRow
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.responses import object_list, optional_text, require_object
 from lmsconf.model.address import RemoteId

@@ -15,8 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
-from lmsconf.kinds.assignment.types import TargetRow, assignment_address, unresolved_audience_label
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId, escape

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
+from lmsconf.kinds.assignment.types import EVERYONE_KEY
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entry import format_time

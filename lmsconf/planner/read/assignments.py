@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.kinds.assignment.parse import named_contents
-from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
+    Audiences,
     ContentRow,
     TargetRow,
     kind_from_target_type,
@@ -169,7 +169,7 @@ def _read_in_progress(
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
     listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
-    audiences = live_audiences(reading.plan_context(listings))
+    audiences = reading.plan_context(listings).audiences
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     for version in () if reading.edits else reading.versions:
