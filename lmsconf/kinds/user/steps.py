@@ -270,8 +270,8 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     first = [] if row else [_creation(planning, at, after)]
     if before.get("archived") and not after["archived"]:
         first.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
-    steps = [*_profile(planning, at, row, path, before, after)] if row else []
-    steps.extend(_metadata(planning, row, path, before, after))
+    profile = _profile(planning, at, row, path, before, after) if row else ()
+    steps = [*profile, *_metadata(planning, row, path, before, after)]
     if _differs(before, after, "answers"):
         old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
         steps.extend(answers_steps(planning, at, path, row, old, new))
