@@ -79,7 +79,7 @@ def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
     if type == "MULTI_SELECT":
         return picked_choices(answer)
-    return next(iter(answer), None) if isinstance(answer, frozenset) else answer
+    return min(answer, default=None) if isinstance(answer, frozenset) else answer
 
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
