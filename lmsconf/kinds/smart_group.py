@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product
 from typing import Final, cast
@@ -40,7 +40,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form, item_order
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import did_you_mean, grouped, normalize_name
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
@@ -167,12 +167,10 @@ class SimilarConditions(Struct, frozen=True):
 
 def systems_by_content(
     conditions: Iterable[DeclaredCondition],
-) -> defaultdict[tuple[str, frozenset[str]], list[str | None]]:
+) -> dict[tuple[str, frozenset[str]], list[str | None]]:
     """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
-    systems: defaultdict[tuple[str, frozenset[str]], list[str | None]] = defaultdict(list)
-    for condition in conditions:
-        systems[condition.field, condition.choices].append(condition.system_condition)
-    return systems
+    same_content = grouped(conditions, lambda one: (one.field, one.choices))
+    return {content: [one.system_condition for one in same] for content, same in same_content.items()}
 
 
 def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
@@ -207,10 +205,10 @@ def keep_system_conditions(
     # Sorted, so that which of several is kept does not depend on the order of the response.
     kept = systems_by_content(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
-        systems = kept[condition.field, condition.choices]
+        systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
-    pairs = ((one, kept[one.field, one.choices]) for one in declared)
+    pairs = ((one, kept.get((one.field, one.choices), [])) for one in declared)
     return tuple(
         one._replace(system_condition=systems.pop(0)) if one.system_condition is None and systems else one
         for one, systems in pairs

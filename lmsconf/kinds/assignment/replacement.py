@@ -41,16 +41,14 @@ _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 class _Replaced(Struct, kw_only=True):
     """A live assignment that declared ones replace.
 
-    old: the declaration that it is given. by: the declared assignments, each with what it says.
+    old: the declaration that it is given. entry: the first of those in `by`. how: what that says.
     """
 
     old: _Declared
     row: TargetRow
-    by: list[tuple[_Declared, Replacement]] = field(default_factory=list)
-
-    @property
-    def how(self) -> Replacement:
-        return self.by[0][1]
+    entry: _Declared
+    how: Replacement
+    by: list[_Declared] = field(default_factory=list)
 
 
 def _kept_by(planning: PlanContext, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
@@ -156,13 +154,18 @@ class _ReplacementPlanner(Struct):
         until = one.keep_until if key[1].kind == USER else None
         if until is not None and _finish(row) == until and not is_over(self.planning, until):
             return
-        replaced = self.found.setdefault(key, _Replaced(old=old, row=row))
-        if replaced.by and _terms(replaced.how) != _terms(one):
-            first, at = replaced.by[0][0], entry.places.at(*one.path)
+        replaced = self.found.setdefault(key, _Replaced(old=old, row=row, entry=entry, how=one))
+        if _terms(replaced.how) != _terms(one):
             report_replacement(
-                self.planning, "differs", entry, at=at, content=one.content, other=first.address, see=first.source
+                self.planning,
+                "differs",
+                entry,
+                at=entry.places.at(*one.path),
+                content=one.content,
+                other=replaced.entry.address,
+                see=replaced.entry.source,
             )
-        replaced.by.append((entry, one))
+        replaced.by.append(entry)
 
     def plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
@@ -191,7 +194,7 @@ class _ReplacementPlanner(Struct):
 
         kept: the assignments by which people keep the content, which it follows.
         """
-        old, row, by = replaced.old, replaced.row, tuple(sorted(new.address for new, _ in replaced.by))
+        old, row, by = replaced.old, replaced.row, tuple(sorted(new.address for new in replaced.by))
         reason = f"it is replaced by {', '.join(map(str, by))}"
         spec = replace(old.spec, replaced_by=by, after=kept.union(by))
         if not how.becomes_optional and how.closes is None:
@@ -224,7 +227,7 @@ class _ReplacementPlanner(Struct):
         chosen, identity = self.planning.chosen, self.known.identity
         if not chosen(replaced.old.address):
             return False
-        for new, _ in replaced.by:
+        for new in replaced.by:
             if not chosen(new.address) and not self.known.live.get(identity(new)):
                 report_replacement(
                     self.planning, "waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True
@@ -241,7 +244,7 @@ class _ReplacementPlanner(Struct):
         if replaced.how.becomes_optional:
             return False
         today = datetime.combine(policy.today, time(), policy.timezone or UTC)
-        gaps = [new for new, _ in replaced.by if not _has_by(new.spec, max(today, closes or today))]
+        gaps = [new for new in replaced.by if not _has_by(new.spec, max(today, closes or today))]
         for new in gaps:
             sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
             window = " ".join(f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side)
@@ -279,7 +282,7 @@ class _ReplacementPlanner(Struct):
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
         """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
-        old, entry, to = replaced.old, replaced.by[0][0], Address.of(USER, person)
+        old, to = replaced.old, Address.of(USER, person)
         key = self.known.find_id(old), to
         if key in self.known.entry_of:
             return None
@@ -293,8 +296,8 @@ class _ReplacementPlanner(Struct):
             declared = DesiredResource(
                 address=assignment_address(old.spec.content, to),
                 spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
-                places=FixedSource(entry.places.at("keep")),
-                about=entry.about,
+                places=FixedSource(replaced.entry.places.at("keep")),
+                about=replaced.entry.about,
                 reason=f"in progress on {old.spec.content}, which is replaced",
             )
             self.kept[key] = Match(declared=declared, row=row, along=old.address)
@@ -305,7 +308,7 @@ class _ReplacementPlanner(Struct):
         """Note the other live assignments of a content that this plan takes from an audience."""
         closing = {one.row.content: one for one in self.found.values() if one.row in self.planning.closing}
         for content, replaced in closing.items():
-            entry, one = replaced.by[0]
+            entry, one = replaced.entry, replaced.how
             others = sorted(
                 key[1]
                 for key, rows in self.known.live.items()

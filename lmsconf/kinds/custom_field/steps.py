@@ -60,14 +60,18 @@ def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Add
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    way = "Migrate one field after the other: plan with --only {}, apply that, and plan the rest. Or list"
+    way = "List a field that nobody needs under `absent`."
+    if alone is not None:
+        way = (
+            f"Migrate one field after the other: plan with --only {quote(alone)}, apply that, and plan the rest. "
+            "Or list a field that nobody needs under `absent`."
+        )
     slots = count_noun(len(new) - free, "more free slot is", "more free slots are")
     planning.problem(
         "refusal/no-free-field",
         f"{new[-1]}: {slots} needed, because {old} is deleted only after its answers are copied, and a workspace has "
         f"at most {MOST_FIELDS} custom fields",
-        hint=f"{live} are live. {way.format(quote(alone)) if alone else 'List'} a field that nobody needs under "
-        "`absent`.",
+        hint=f"{live} are live. {way}",
         address=new[-1],
     )
 

@@ -79,7 +79,7 @@ def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
     if type == "MULTI_SELECT":
         return picked_choices(answer)
-    return next(iter(answer), None) if isinstance(answer, frozenset) else answer
+    return min(answer, default=None) if isinstance(answer, frozenset) else answer
 
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
@@ -270,8 +270,8 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     first = [] if row else [_creation(planning, at, after)]
     if before.get("archived") and not after["archived"]:
         first.append(Step(operation="users.unarchive", path=path, makes=frozenset({Ref(at, "(active)")})))
-    steps = [*_profile(planning, at, row, path, before, after)] if row else []
-    steps.extend(_metadata(planning, row, path, before, after))
+    profile = _profile(planning, at, row, path, before, after) if row else ()
+    steps = [*profile, *_metadata(planning, row, path, before, after)]
     if _differs(before, after, "answers"):
         old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
         steps.extend(answers_steps(planning, at, path, row, old, new))
