@@ -27,7 +27,7 @@ from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import require_object
-from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
+from lmsconf.kinds.smart_group import ConditionRow, SmartGroupRow, parse_detail_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import grouped, normalize_name
@@ -48,7 +48,7 @@ class LiveSmartGroup(Struct, frozen=True):
     members: distinct ids; of thousands of groups, tuples take a fifth of the memory of sets.
     """
 
-    row: SmartGroupRow
+    conditions: tuple[ConditionRow, ...]
     members: tuple[RemoteId, ...] | None
 
 
@@ -123,7 +123,7 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
         contents={row.id: normalize_name(row.name) for row in snapshot.rows(ContentRow)},
         rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
-        conditions={row.id: LiveSmartGroup(row, None) for row in snapshot.rows(SmartGroupRow)},
+        conditions={row.id: LiveSmartGroup(row.conditions or (), None) for row in snapshot.rows(SmartGroupRow)},
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=planning.api_spec.behaviour(EVERYONE_ID),
         groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
@@ -144,7 +144,7 @@ def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[Audienc
     smart = (
         id
         for id, group in facts.conditions.items()
-        if scope.changes_accounts or any(condition.field in fields for condition in group.row.conditions or ())
+        if scope.changes_accounts or any(condition.field in fields for condition in group.conditions)
     )
     smart_groups = ((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))
     return frozenset([*((GROUP, id) for id in scope.groups), *smart_groups])
@@ -273,10 +273,12 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
-    answers = zip(listed.items(), read_with_members(reading.api, listed), strict=True)
+    answers = zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     return {
-        id: LiveSmartGroup(parse_detail_row(row, answer), None if members is None else tuple(members))
-        for (id, row), (answer, members) in answers
+        row.id: LiveSmartGroup(
+            parse_detail_row(row, answer).conditions or (), None if members is None else tuple(members)
+        )
+        for row, (answer, members) in answers
     }
 
 

@@ -74,7 +74,12 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         placed = state.assignments(id)
         bases.extend(one.audience.basis for one in placed)
         held = _content(state, id, placed, position, planned=header.planned)
-        leading = tuple(filter(_leads, held.routes))
+        # In whose audience the person is, or may be, on one side.
+        leading = tuple(
+            route
+            for route in held.routes
+            if any(side is not None and side.member is not False for side in (route.before, route.after))
+        )
         has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
         if content is not None:
             contents.append(held)
@@ -116,11 +121,6 @@ def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[
     basis = Basis.UNKNOWN if state.facts.incomplete else weakest_basis(bases)
     reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.facts.incomplete, *state.reasons)))
     return replace(header, basis=basis, reasons=reasons)
-
-
-def _leads(route: AccessRoute) -> bool:
-    """Whether a person is, or may be, in the audience of an assignment on one side."""
-    return any(side is not None and side.member is not False for side in (route.before, route.after))
 
 
 def _content(

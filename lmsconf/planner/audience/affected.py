@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import cast
+from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group import sorted_for_request
+from lmsconf.kinds.smart_group import ConditionRow, sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.time_formats import parse_response_time
@@ -28,12 +28,16 @@ from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
 from lmsconf.planner.planned_resources import PlannedResource
 
 
-class Condition(Struct, frozen=True):
+class PlannedCondition(Struct, frozen=True):
     """A condition of a smart group, by ids; Refs for what the plan creates."""
 
     field: RemoteId | Ref
     choices: frozenset[RemoteId | Ref]
     system_condition: str | None
+
+
+Condition: TypeAlias = ConditionRow | PlannedCondition
+"""A live condition, or one of the plan."""
 
 
 class ChangedGroup(Struct, frozen=True, kw_only=True):
@@ -175,7 +179,7 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
         scope.smart_groups[key] = None
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
         scope.smart_groups[key] = tuple(
-            Condition(*_by_ids(planning, one.field, one.choices), one.system_condition)
+            PlannedCondition(*_by_ids(planning, one.field, one.choices), one.system_condition)
             for one in sorted_for_request(after)
         )
 

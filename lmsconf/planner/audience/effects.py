@@ -29,17 +29,16 @@ from lmsconf.model.effects import (
     count_people,
     members_digest,
 )
-from lmsconf.model.names import count_noun
-from lmsconf.model.plan import GuardCount
+from lmsconf.model.names import count_noun, grouped
+from lmsconf.model.plan import GuardCount, Plan
 from lmsconf.planner.audience.access_facts import affected_contents, facts_from_snapshot, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
-from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships, assignments_of
 from lmsconf.planner.audience.people_questions import (
     WorkspaceAccess,
     failed_problems,
     judge_tests,
-    not_judged_problems,
+    not_judged_problem,
     query_of,
 )
 from lmsconf.planner.audience.people_sets import (
@@ -55,7 +54,9 @@ from lmsconf.planner.audience.people_sets import (
     to_bits,
     weakest_basis,
 )
+from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
 from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
 
 
@@ -93,6 +94,22 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
+def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
+    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
+    plan, policy = draft.plan, draft.planning.policy
+    measures = (*plan.measures, *predicted.measures)
+    refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
+    left = {address: leave for address, leave in predicted.left.items() if address not in refused}
+    losses = find_protected_losses(left, (*policy.guards.protect, *draft.protect))
+    return replace(
+        plan,
+        effects=predicted.effects,
+        measures=measures,
+        guards=evaluate_guards(measures, policy.guards, policy.consents),
+        problems=(*plan.problems, *predicted.problems, *losses),
+    )
+
+
 def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
     planning, tests = draft.planning, draft.manifests.tests
@@ -102,7 +119,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
         return PredictedEffects(
             effects=EFFECTS_OFF,
             measures=unknown_measures(can_take=scope.takes, can_require=False),
-            problems=tuple(not_judged_problems(tests)),
+            problems=(not_judged_problem(tests),) if tests else (),
         )
     predicted = PredictedEffects(
         effects=replace(NO_EFFECTS, rows=() if policy.people else None), problems=tuple(_warnings(scope))
@@ -123,8 +140,9 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if facts.incomplete and not scope.is_empty:
         predicted = _unknown_effects(facts.incomplete, scope)
     elif not scope.is_empty:
-        model = Memberships(facts.of_plan(), scope, planning, now)
-        predicted = predict_effects(model, None if reading is None else reading.api, rows=policy.people)
+        predicted = predict_effects(
+            Memberships(facts.of_plan(), scope, planning, now), None if reading is None else reading.api
+        )
     if tests:
         failed = failed_problems(judge_tests(WorkspaceAccess(facts, scope, planning, now), tests))
         predicted = replace(predicted, problems=(*predicted.problems, *failed))
@@ -137,16 +155,16 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
         effects=Effects(
             basis=Basis.UNKNOWN,
             reasons=tuple(reasons),
-            people=unknown_counts(can_take=scope.takes),
+            people=_unknown_counts(scope),
             unknown=(UnknownPeople(audience=None, contents=(), reason="; ".join(reasons)),),
         ),
         measures=unknown_measures(can_take=scope.takes, can_require=scope.requires),
     )
 
 
-def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> PredictedEffects:
-    """Return the effects of a plan. api: to read progress with. rows: whether to return the people, too."""
-    can_take = model.scope.takes
+def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
+    """Return the effects of a plan, with the people where its policy asks for them. api: to read progress with."""
+    rows = model.planning.policy.people
     affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
     assigned = {(name, id): list(assignments_of(model, id)) for name, id in affected}
     audiences, ends = list(model.group_audiences()), model.ends()
@@ -155,23 +173,27 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
     losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: Counter[str] = Counter()
     for (name, id), assignments in assigned.items():
-        if all(assignment.audience.is_known for assignment in assignments):
-            access = compare_access(assignments, model.now, ends)
-            for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
-                totals[counted] |= access.sets[counted]
-            if access.sets["changed"] | access.sets["shortened"]:
-                contents.append(_content(model, id, name, access, assignments))
-                losses[id] = _known_ids(model, access.sets["lose"])
-                people.extend(_person_rows(model, id, name, access) if rows else ())
-        else:
-            contents.append(_unknown_content(id, name, assignments, can_take=can_take))
+        if not all(assignment.audience.is_known for assignment in assignments):
+            contents.append(_unknown_content(model.scope, id, name, assignments))
+            continue
+        access = compare_access(assignments, model.now, ends)
+        for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
+            totals[counted] |= access.sets[counted]
+        if access.sets["changed"] | access.sets["shortened"]:
+            contents.append(_content(model, id, name, access, assignments))
+            losses[id] = _known_ids(model, access.sets["lose"])
+            people.extend(_person_rows(model, id, name, access) if rows else ())
     people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
-    groups = [one for group in audiences for one in _group(model, group)]
+    groups = [
+        _group(model, group.address, group)
+        for group in audiences
+        if group.address is not None and not (group.is_known and group.before == group.after)
+    ]
     unknown = any(content.before is None for content in contents)
     effects = Effects(
         basis=weakest_basis([*(content.basis for content in contents), *(group.basis for group in groups)]),
         reasons=tuple(dict.fromkeys(model.reasons)),
-        people=unknown_counts(can_take=can_take) if unknown else _counts(totals),
+        people=_unknown_counts(model.scope) if unknown else _counts(totals),
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=len(model.compared), exact=sum(model.compared)),
@@ -183,7 +205,7 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
         measures=tuple(_measures(model, contents, totals, unknown=unknown)),
         problems=tuple(_warnings(model.scope, totals["archived_soon"].bit_count())),
         sizes=model.sizes(),
-        left=dict(_left(model, audiences)),
+        left=_leaving(model, audiences),
     )
 
 
@@ -198,8 +220,13 @@ def _measures(
     yield from _counted("people", None if unknown and model.scope.takes else harmed.bit_count(), 0)
     for content in contents:
         if content.before is not None:
-            size, of = content.before, f"content {content.content}"
-            yield GuardCount(guard="people", of=of, taken=content.counts.lose, size=size, counts=False)
+            yield GuardCount(
+                guard="people",
+                of=f"content {content.content}",
+                taken=content.counts.lose,
+                size=content.before,
+                counts=False,
+            )
     bound = None if unknown and model.scope.requires else totals["bound"].bit_count()
     yield from _counted("mandatory", bound, model.active_before.bit_count())
 
@@ -213,9 +240,9 @@ def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]
     return () if taken == 0 else (GuardCount(guard=guard, of="all people", taken=taken, size=size),)
 
 
-def unknown_counts(*, can_take: bool) -> AccessCounts:
+def _unknown_counts(scope: AccessScope) -> AccessCounts:
     """Return the numbers of people where they are not known: a plan that can only add takes nothing."""
-    return AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
+    return AccessCounts() if scope.takes else AccessCounts(lose=0, shortened=0)
 
 
 def _counts(sets: Mapping[str, Bits]) -> AccessCounts:
@@ -223,7 +250,7 @@ def _counts(sets: Mapping[str, Bits]) -> AccessCounts:
 
 
 def _unknown_content(
-    id: RemoteId, name: str, assignments: Sequence[AudienceAssignment], *, can_take: bool
+    scope: AccessScope, id: RemoteId, name: str, assignments: Sequence[AudienceAssignment]
 ) -> ContentEffects:
     """Return a content some of whose audiences are not known."""
     causes = sorted({cause for one in assignments for cause in one.causes})
@@ -233,7 +260,7 @@ def _unknown_content(
         before=None,
         after=None,
         keep=None,
-        counts=unknown_counts(can_take=can_take),
+        counts=_unknown_counts(scope),
         basis=Basis.UNKNOWN,
         causes=tuple(CauseCount(address=cause, gain=None, lose=None) for cause in causes),
     )
@@ -243,12 +270,18 @@ def _unknown_people(
     assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
 ) -> Iterator[UnknownPeople]:
     """Yield each audience that is not known, with the contents assigned to it. assigned: by content."""
-    contents: defaultdict[tuple[str, str], dict[tuple[str, RemoteId], Address | None]] = defaultdict(dict)
-    for content, assignments in assigned.items():
-        for audience in (one.audience for one in assignments if not one.audience.is_known):
-            contents[str(audience.address or ""), audience.reason][content] = audience.address
-    for (_, reason), found in sorted(contents.items()):
-        yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
+    unknown = grouped(
+        (
+            (content, one.audience)
+            for content, placed in assigned.items()
+            for one in placed
+            if not one.audience.is_known
+        ),
+        lambda pair: (str(pair[1].address or ""), pair[1].reason),
+    )
+    for (_, reason), found in sorted(unknown.items()):
+        contents = tuple(dict.fromkeys(content for content, _ in found))
+        yield UnknownPeople(audience=found[0][1].address, contents=contents, reason=reason)
 
 
 def _content(
@@ -278,13 +311,11 @@ def _content(
     )
 
 
-def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
-    """Yield the change of a group's membership, if it changes or is not known."""
-    if group.address is None or (group.is_known and group.before == group.after):
-        return
-    members = _known_ids(model, group.after or 0) if group.is_known else []
-    yield GroupEffects(
-        address=group.address,
+def _group(model: Memberships, address: Address, group: Audience) -> GroupEffects:
+    """Return the change of a group's membership."""
+    members = _known_ids(model, group.after or 0)
+    return GroupEffects(
+        address=address,
         before=count_of(group.before),
         after=count_of(group.after),
         join=count_of(group.joins),
@@ -294,11 +325,10 @@ def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
     )
 
 
-def _left(model: Memberships, audiences: Iterable[Audience]) -> Iterator[tuple[Address, int]]:
-    for group in audiences:
-        leave = ((group.leaves or 0) & model.active_after).bit_count()
-        if leave and group.address is not None and group.address.kind == SMART_GROUP:
-            yield group.address, leave
+def _leaving(model: Memberships, audiences: Iterable[Audience]) -> Mapping[Address, int]:
+    """Return smart group → how many leave it and are not archived."""
+    left = ((group.address, ((group.leaves or 0) & model.active_after).bit_count()) for group in audiences)
+    return {address: leave for address, leave in left if leave and address and address.kind == SMART_GROUP}
 
 
 def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:

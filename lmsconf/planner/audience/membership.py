@@ -7,7 +7,6 @@ Archived people are in no audience.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -21,11 +20,12 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
-from lmsconf.model.names import count_noun, normalize_email, normalize_name
-from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.model.names import count_noun, grouped, normalize_email, normalize_name
+from lmsconf.planner.audience.access_facts import AccessFacts, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     ChangedAssignment,
+    ChangedGroup,
     Condition,
     live_terms,
 )
@@ -68,13 +68,14 @@ class Memberships:
     ) -> None:
         self.facts, self.scope, self.planning, self.now = facts, scope, planning, now
         self.readings, self._changed_fields = Readings(), scope.fields
+        self.changed_assignments = grouped(scope.assignments, lambda change: change.content)
         self.reasons: list[str] = []
         self.compared: list[bool] = []
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
-        live = chain.from_iterable(map(_live_conditions, facts.conditions.values()))
-        planned = chain.from_iterable(conditions or () for conditions in scope.smart_groups.values())
-        wanted: set[RemoteId | Ref] = {condition.field for condition in chain(live, planned)}
+        live = (group.conditions for group in facts.conditions.values())
+        planned = (conditions or () for conditions in scope.smart_groups.values())
+        wanted = {condition.field for conditions in chain(live, planned) for condition in conditions}
         wanted.update(filter(None, map(self.field_id, fields)))
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
@@ -104,14 +105,14 @@ class Memberships:
     def _compare_readings(self) -> None:
         """Compare what system conditions may mean with the live members of all smart groups."""
         groups = [
-            (uses, conditions, group.members)
+            (uses, group.conditions, group.members)
             for group in self.facts.conditions.values()
-            if group.members is not None and (uses := uses_of(conditions := _live_conditions(group)))
-            if self._why_not_derived(conditions, self.answers_before) is None
+            if group.members is not None and (uses := uses_of(group.conditions))
+            if self._why_not_derived(group.conditions, self.answers_before) is None
         ]
         for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
             predict = partial(self._matching, conditions, self.answers_before, self.active_before)
-            self.readings.compare(uses, predict, self._listed(members) & self.active_before)
+            self.readings.compare(uses, predict, self._active(members))
 
     def field_id(self, name: str) -> RemoteId | Ref | None:
         """Return the id of a field by its name after the plan, or else by its live one."""
@@ -144,18 +145,16 @@ class Memberships:
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
         """Return the conditions of a smart group before and after the plan; None where it does not exist."""
         live = self.facts.conditions.get(id)
-        before = None if live is None else _live_conditions(live)
+        before = None if live is None else live.conditions
         return before, self.scope.smart_groups.get(id, before)
 
     def group_audiences(self) -> Iterator[Audience]:
-        """Yield each group whose members were read, or may change."""
-        yield from (
-            self.audience((GROUP, id)) for id in dict.fromkeys((*sorted(self.facts.members), *self.scope.groups))
-        )
-        moved = moved_audiences(self.scope, self.facts)
-        live = self.facts.conditions.items()
-        read = [id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved]
-        yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*sorted(read), *self.scope.smart_groups)))
+        """Return each group whose members were read, or may change."""
+        moved, live = moved_audiences(self.scope, self.facts), self.facts.conditions.items()
+        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved)
+        groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
+        smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
+        return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
 
     def position(self, email: str) -> int | None:
         """Return the position of a person by an e-mail before or after the plan, in any case."""
@@ -184,22 +183,19 @@ class Memberships:
 
     def ends(self) -> Mapping[int, Bits]:
         """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
-        ends: defaultdict[int, Bits] = defaultdict(int)
-        for position, person in self.changed_people.items():
-            if person.ends is not None:
-                ends[person.ends] |= 1 << position
-        return ends
+        at = grouped(self.changed_people, lambda position: self.changed_people[position].ends)
+        return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
 
     def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the live members of a group that are listed as people: an estimate, if there are others."""
+        """Return the live members of a group that are active: an estimate, if there are others than listed people."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             members = count_noun(unlisted, "member is", "members are")
             self.reasons.append(f"{address}: {members} in no list of people, and not counted")
-        return self._listed(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
+        return self._active(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
 
-    def _listed(self, ids: Iterable[RemoteId]) -> Bits:
+    def _active(self, ids: Iterable[RemoteId]) -> Bits:
         positions = self.facts.people.positions
-        return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
+        return to_bits((positions[id] for id in ids if id in positions), len(self.ids)) & self.active_before
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
@@ -212,40 +208,36 @@ class Memberships:
             return EVERYONE
         if isinstance(id, Ref):
             return id.address
-        name = self.planning.registry.name(kind, id)
-        if not name and kind == USER and id in self.facts.people.positions:
-            name = self.emails[self.facts.people.positions[id]]
-        elif not name and kind != USER and id in self.facts.rows[kind]:
-            name = normalize_name(self.facts.rows[kind][id].name)
+        # Of an e-mail that is not declared, addresses have the live form.
+        live = self.facts.target_audiences.names[kind].get(id, "")
+        name = self.planning.registry.name(kind, id) or (live if kind == USER else normalize_name(live))
         return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
 
     def _group(self, id: RemoteId | Ref) -> Audience:
-        change = self.scope.groups.get(id)
-        if change is None and id not in self.facts.rows[GROUP]:
+        is_changed, change = id in self.scope.groups, self.scope.groups.get(id, ChangedGroup())
+        if not is_changed and id not in self.facts.rows[GROUP]:
             return _NOBODY
         address = self._group_address(GROUP, id)
         group = Audience(
             before=None,
             after=None,
-            causes=() if change is None else (address,),
+            causes=(address,) if is_changed else (),
             basis=Basis.UNKNOWN,
             address=address,
             is_live=not isinstance(id, Ref),
-            stays=change is None or not change.deleted,
+            stays=not change.deleted,
         )
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
             return group
         before, basis = self._members(live, address)
-        after = before
-        if change is not None:
-            joins, leaves = (
-                to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
-                for people in (change.joins, change.leaves)
-            )
-            after = 0 if change.deleted else (before & ~leaves) | joins
-        return replace(group, before=before & self.active_before, after=after & self.active_after, basis=basis)
+        joins, leaves = (
+            to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
+            for people in (change.joins, change.leaves)
+        )
+        after = 0 if change.deleted else (before & ~leaves) | joins
+        return replace(group, before=before, after=after & self.active_after, basis=basis)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         live, is_changed = self.facts.conditions.get(id), id in self.scope.smart_groups
@@ -255,8 +247,7 @@ class Memberships:
         address = self._group_address(SMART_GROUP, id)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
-            members, listed = self._members(live.members, address)
-            fact = members & self.active_before
+            fact, listed = self._members(live.members, address)
         before, doubt = self._before(address, old, fact)
         after, basis = self._after(address, new, before, is_changed=is_changed)
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
@@ -278,17 +269,15 @@ class Memberships:
         if old is None:
             return 0, Basis.EXACT
         predicted, basis, reasons = self._derived(address, old, self.answers_before, self.active_before)
-        if predicted is None or fact is None:
-            self.reasons.extend(reasons)
-            return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
-        self.compared.append(fact == predicted)
-        if fact == predicted:
-            self.reasons.extend(reasons)
-            return fact, basis
-        self.reasons.append(
-            f"{address}: its conditions give {predicted.bit_count()} members, and the service lists {fact.bit_count()}"
-        )
-        return fact, Basis.ESTIMATE
+        if predicted is not None and fact is not None:
+            self.compared.append(fact == predicted)
+            if fact != predicted:
+                given, listed = predicted.bit_count(), fact.bit_count()
+                reasons = [f"{address}: its conditions give {given} members, and the service lists {listed}"]
+        self.reasons.extend(reasons)
+        if fact is None:
+            return predicted, basis
+        return fact, basis if fact == predicted else Basis.ESTIMATE
 
     def _after(
         self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
@@ -322,9 +311,8 @@ class Memberships:
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
             return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
-        if self.readings.is_exact(uses, meanings):
-            return found.pop(), Basis.EXACT, ()
-        return found.pop(), Basis.ESTIMATE, tuple(self.readings.explanations(uses, meanings))
+        doubts = list(self.readings.doubts(uses, meanings))
+        return found.pop(), Basis.ESTIMATE if doubts else Basis.EXACT, doubts
 
     def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders) -> str | None:
         """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
@@ -332,8 +320,7 @@ class Memberships:
             return "its conditions were not read"
         for condition in conditions:
             row, held = self.facts.fields.get(condition.field), answers.get(condition.field)
-            is_new = isinstance(condition.field, Ref)
-            if not is_new and (row is None or row.type not in ("CHOICE", "MULTI_SELECT")):
+            if not isinstance(condition.field, Ref) and (row is None or row.type not in ("CHOICE", "MULTI_SELECT")):
                 return "a condition is on a field without choices"
             if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
@@ -364,15 +351,9 @@ class Memberships:
         return met.pop() if len(met) == 1 else None
 
 
-def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(row.field, frozenset(row.choices), row.system_condition) for row in group.row.conditions or ()
-    )
-
-
 def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:
     """Yield the assignments of one content before and after the plan."""
-    changes = [change for change in memberships.scope.assignments if change.content == content]
+    changes = memberships.changed_assignments.get(content, ())
     by_row = {change.row.id: change for change in changes if change.row is not None}
     # By id: reasons come in the order of these questions, and a service may list assignments in any order.
     for row in sorted(memberships.facts.targets.get(content, ()), key=lambda row: row.id):

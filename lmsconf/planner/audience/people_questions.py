@@ -139,23 +139,27 @@ def judge_report(
 
 def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
     """Yield the problem of each failed test, which stops apply."""
-    for result in results:
-        if result.reason is not None:
-            message = f'test "{result.test.title}" fails: {result.reason}'
-            hint, source = "Correct the manifests or the test.", result.test.source
-            yield Problem(code="test/failed", message=message, hint=hint, source=source)
-
-
-def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
-    """Yield the problem of tests that a plan without effects does not judge; it stops apply."""
-    if tests:
-        number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
-        yield Problem(
-            code="test/not-judged",
-            message=f"{number} not run, because of --no-effects",
-            hint="Plan without --no-effects, or run them with: lmsconf test",
-            source=tests[0].source,
+    return (
+        Problem(
+            code="test/failed",
+            message=f'test "{result.test.title}" fails: {result.reason}',
+            hint="Correct the manifests or the test.",
+            source=result.test.source,
         )
+        for result in results
+        if not result.passed
+    )
+
+
+def not_judged_problem(tests: Sequence[AccessTest]) -> Problem:
+    """Return the problem of tests that a plan without effects does not judge; it stops apply."""
+    number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
+    return Problem(
+        code="test/not-judged",
+        message=f"{number} not run, because of --no-effects",
+        hint="Plan without --no-effects, or run them with: lmsconf test",
+        source=tests[0].source,
+    )
 
 
 def _why_it_fails(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> str | None:

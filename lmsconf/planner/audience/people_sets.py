@@ -171,21 +171,17 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
 
 def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:
     """Return whose account ends while one of these windows is open, at `last` or before. ends: when → whose."""
-    out = 0
-    for one in terms if ends else ():
-        until = last if one.finish is None else min(one.finish, last)
-        if one.start is None or one.start <= until:
-            out |= reduce(or_, (people for moment, people in ends.items() if moment <= until), 0)
-    return out
+    windows = ((one.start, last if one.finish is None else min(one.finish, last)) for one in terms)
+    latest = max((until for start, until in windows if start is None or start <= until), default=0)
+    return reduce(or_, (people for moment, people in ends.items() if moment <= latest), 0)
 
 
 def _is_shorter(before: Collection[Terms], after: Collection[Terms], now: int) -> bool:
     """Whether windows before cover a second of the next 30 days that none after does."""
-    cuts = {now}
-    for one in (*before, *after):
-        # A window covers its last second, so what comes next begins after it.
-        bounds = (one.start, None if one.finish is None else one.finish + 1)
-        cuts.update(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)
+    windows = (*before, *after)
+    # A window covers its last second, so what comes next begins after it.
+    bounds = {*(one.start for one in windows), *(one.finish + 1 for one in windows if one.finish is not None)}
+    cuts = {now, *(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)}
     return any(
         any(one.is_open(moment) for one in before) and not any(one.is_open(moment) for one in after) for moment in cuts
     )
@@ -250,12 +246,16 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
         old, new = (frozenset(filter(None, terms)) for terms in zip(*both_terms, strict=True))
         before, after = (held_content(terms, format_epoch) for terms in (old, new))
         held[before, after] |= people
-        sets[change_between(before, after)] |= people
-        sets["changed"] |= people if before != after else 0
-        sets["before"] |= people if old else 0
-        sets["after"] |= people if new else 0
-        sets["bound"] |= people if after.word == "mandatory" != before.word else 0
-        sets["shortened"] |= people if old and new and _is_shorter(old, new, now) else 0
+        named = {
+            change_between(before, after): True,
+            "changed": before != after,
+            "before": bool(old),
+            "after": bool(new),
+            "bound": after.word == "mandatory" != before.word,
+            "shortened": bool(old and new) and _is_shorter(old, new, now),
+        }
+        for name in (name for name, applies in named.items() if applies):
+            sets[name] |= people
         sets["archived_soon"] |= people & _archived_within(ends, old, now + HORIZON) if new else 0
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
     for one in assignments:

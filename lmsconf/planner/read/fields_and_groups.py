@@ -20,7 +20,7 @@ from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severit
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
-from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.kind_functions import diff
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS, declared_lists, included
 from lmsconf.kinds.shared.plan_context import Match
@@ -32,7 +32,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
     keep_keys,
@@ -41,19 +41,23 @@ from lmsconf.planner.read.needed_listings import (
 )
 
 
-def read_fields(reading: ReadContext) -> Iterator[Listing[FieldRow]]:
+def read_fields(reading: ReadContext) -> Iterator[None]:
     """Read the fields, in the first phase.
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
     listing = read_listing(reading.api, CUSTOM_FIELD)
-    matches = (one for now in reading.versions for one in reading.match(CUSTOM_FIELD, listing, now)[1].matches)
+    matches = (
+        one
+        for version in reading.versions
+        for one in reading.match(CUSTOM_FIELD, {CUSTOM_FIELD: listing}, version)[1].matches
+    )
     if any(match.row is None and reading.chosen(match.address) for match in matches):
         again = read_listing(reading.api, CUSTOM_FIELD)
         if {row.id for row in again.rows} != {row.id for row in listing.rows}:
             listing = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
-    reading.listings[CUSTOM_FIELD] = listing
-    yield listing
+    reading.listings[CUSTOM_FIELD] = reading.found[CUSTOM_FIELD] = listing
+    yield
 
 
 def may_delete_fields(reading: ReadContext) -> bool:
@@ -84,13 +88,13 @@ _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
 
 
-def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
+def read_groups(reading: ReadContext) -> Iterator[None]:
     """Read the groups, with members and managers where they are compared: by group, or by person.
 
     By person, the listing of people is compared with the extended one, so all of it is read, in the third phase.
     """
     listing = reading.listings[GROUP] = read_listing(reading.api, GROUP)
-    yield None
+    yield
     wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
     replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
@@ -98,8 +102,8 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
     if not replaces and reading.page and 0 < pages < 2 * len(wanted) + len(compared):
         reading.needs_all_people = True
         extended = _extended_rows(reading)
-        yield None
-        yield None
+        yield
+        yield
         people = reading.listings[USER]
         ids = () if people.incomplete else {row.id for row in people.rows}
         details = _from_people(reading, extended, [*wanted, *compared], ids)
@@ -109,10 +113,10 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
         lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
         reading.people_in_lists.update(*lists)
         if replaces:
-            yield None
-            yield None
+            yield
+            yield
             details = _with_archived(reading, details)
-    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    reading.found[GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
@@ -151,8 +155,8 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    planning = reading.plan_context({GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]})
-    matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
+    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
+    planning, matched = reading.match(GROUP, listings, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
 
@@ -243,10 +247,10 @@ def _from_people(
     }
 
 
-def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] | None]:
+def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
     listing = reading.listings[SMART_GROUP] = read_listing(reading.api, SMART_GROUP)
-    yield None
+    yield
     wanted = listing.rows
     # Where a field changes, all are needed, since any may have a condition on it.
     if not (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
@@ -255,7 +259,7 @@ def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] |
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.people_in_lists.update(*(row.managers or () for row in details.values()))
-    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    reading.found[SMART_GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
 def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

@@ -103,7 +103,7 @@ class ReadContext:
     had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
     targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
     some may be no people of the workspace.
-    further: listings of the snapshot beside those that jobs return.
+    found: the listings of the snapshot.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ReadContext:
         self.needs_all_people = False
         self.extended_info, self.answers = ExtendedInfoListing(), PeopleWithAnswers()
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
-        self.further: dict[str, Listing[Any]] = {}
+        self.found: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
@@ -175,15 +175,22 @@ class ReadContext:
             self.chosen,
         )
 
-    def match(self, kind: str, listing: Listing[Any], manifests: Manifests) -> Matched:
-        """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
-        planning = self.plan_context({kind: listing})
+    def match(
+        self, kind: str, listings: Mapping[str, Listing[Any]], manifests: Manifests, after: Iterable[str] = ()
+    ) -> Matched:
+        """Match declarations of a kind with listings. Problems are dropped: the planner reports them.
+
+        after: the kinds to match before it, whose names its declarations use.
+        """
+        planning = self.plan_context(listings)
+        for other in after:
+            match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
     def matches(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the listing of a kind, once it is read."""
         if kind not in self._matches:
-            self._matches[kind] = [self.match(kind, self.listings[kind], version) for version in self.versions]
+            self._matches[kind] = [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
         return self._matches[kind]
 
     def has_changes(self, kind: str) -> bool:

@@ -74,7 +74,7 @@ _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_a
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 
 
-def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
+def read_people(reading: ReadContext) -> Iterator[None]:
     """Read the people, with the attributes that are compared, and count them; no listing if only that is needed.
 
     The first phase reads the first page, and all others if all people are needed in any case; the third the people in
@@ -91,8 +91,8 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     most = _most_lookups(reading, rows)
     if needed and not most:
         *_, rows = rows, *pages
-    yield None
-    yield None
+    yield
+    yield
     loses = loses_answers(reading)
     if not needed and not loses:
         return
@@ -108,24 +108,19 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
         kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
-        reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
-    yield None
+        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
+    yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
-        listing = _with_attributes(reading, listing, rows)
-    if needed:
-        yield listing
-
-
-def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
-    """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
-    matched = reading.match(USER, listing, reading.manifests)
-    listing = read_attributes(reading, *matched, listing, rows)
+        matched = reading.match(USER, {USER: listing}, reading.manifests)
+        listing = read_attributes(reading, *matched, listing, rows)
+        listing = read_managed_groups(reading, matched[1], listing)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
         holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
-        reading.further[HOLDERS] = sorted_listing(holders, rows.incomplete)
-    return read_managed_groups(reading, matched[1], listing)
+        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
+    if needed:
+        reading.found[USER] = listing
 
 
 def count_people(api: Api) -> ListedRows:
@@ -237,30 +232,31 @@ def read_attributes(
         for match in matched.matches
         if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
-    raw = {id: row for row in rows.rows if (id := str(row["userId"])) in specs or reading.everything}
-    details = {id: _listed_values(reading, row, specs.get(id)) for id, row in raw.items()}
-    single = [id for id, spec in specs.items() if needs_single_read(spec)]
-    rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
+    listed = {
+        id: _listed_values(reading, row, specs.get(id))
+        for row in rows.rows
+        if (id := str(row["userId"])) in specs or reading.everything
+    }
+    listing = _with_details(listing, listed)
+    asked = {id for id, spec in specs.items() if needs_single_read(spec)}
+    rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
     everybody: ListedRows | None = None
-    if reading.everything or (rights and -(-len(listing.rows) // max(1, reading.page)) < len(rights)):
+    if reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights):
         everybody = reading.extended_rows()
-        held = _rights_among(everybody, details.keys() if reading.everything else {*rights})
-        details |= {id: details[id] | both for id, both in held.items()}
-        rights = [] if reading.everything else [id for id in rights if id not in held]
-    asked = sorted([*single, *rights])
-    people = _read_people(reading, asked, {row.id for row in listing.rows if row.archived})
-    if unshown := {*asked} - people.keys():
+        held = _rights_among(everybody, listed.keys() if reading.everything else rights)
+        listing = _with_details(listing, held)
+        rights = set() if reading.everything else rights - held.keys()
+    asked |= rights
+    people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
+    if unshown := asked - people.keys():
         everybody = everybody or reading.extended_rows()
-        details |= {id: details[id] | both for id, both in _rights_among(everybody, unshown).items()}
-    for id, row in people.items():
-        details[id] |= parse_values(row, specs[id].declared_keys & SINGLE_KEYS)
-        details[id] |= parse_rights(row) if specs[id].needs_live_rights else {}
-    whole = _with_details(listing, details)
-    if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
+        listing = _with_details(listing, _rights_among(everybody, unshown))
+    listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
+    if everybody is None and not has_enough_declared_admins(planning, _again(matched, listing)):
         everybody = reading.extended_rows()
     if everybody is not None:
-        reading.further[ADMIN] = admin_listing(everybody, listing.rows)
-    return whole
+        reading.found[ADMIN] = admin_listing(everybody, listing.rows)
+    return listing
 
 
 def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
@@ -271,7 +267,7 @@ def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dic
 def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str, Any]]) -> Listing[PersonRow]:
     """Return the listing with the attributes that were read for people, by id."""
     rows = (replace(row, **details[row.id]) if details.get(row.id) else row for row in listing.rows)
-    return replace(listing, rows=tuple(rows))
+    return replace(listing, rows=tuple(rows)) if details else listing
 
 
 def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str] = frozenset()) -> dict[str, Row]:
@@ -295,6 +291,11 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
         return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
     held = reading.answers.people[RemoteId(str(row["userId"]))]
     return {**parse_values(row, _LISTED - {"answers"}), "answers": held.all_answers}
+
+
+def _single_values(spec: PersonSpec, row: Row) -> dict[str, object]:
+    """Return the declared values that only the response for one person has, and the rights where these are compared."""
+    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | (parse_rights(row) if spec.needs_live_rights else {})
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
@@ -342,14 +343,14 @@ def _again(
     )
 
 
-_READ: Final[Mapping[str, Callable[[ReadContext], Iterator[Listing[Any] | None]]]] = {
+_READ: Final[Mapping[str, Callable[[ReadContext], Iterator[None]]]] = {
     USER: read_people,
     CUSTOM_FIELD: read_fields,
     GROUP: read_groups,
     SMART_GROUP: read_smart_groups,
     CONTENT_TARGET: read_assignments,
 }
-"""Kind → its job: each `yield` ends a phase, the last one yields the listing. People are the most pages, so first."""
+"""Kind → its job, which adds to `found`; each `yield` ends a phase. People are the most pages, so first."""
 
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
@@ -363,11 +364,9 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     jobs = {kind: read(reading) for kind, read in _READ.items() if kind == USER or kind in reading.needed}
     # Where people are needed only to copy answers, the fields say whether they are.
     fields_first = USER not in reading.needed and may_copy_answers(reading)
-    found: dict[str, Listing[Any]] = {}
     for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, 4)):
-        ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
-        found |= {kind: listing for kind, listing in ended.items() if listing is not None}
-    listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
+        reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
+    listings = {name: reading.found[name] for name in (*jobs, *sorted(reading.found)) if name in reading.found}
     snapshot = Snapshot(
         workspace=reading.policy.workspace, url=url, taken_at=taken_at, people=reading.people, listings=listings
     )
