@@ -146,8 +146,9 @@ def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[Audienc
         for id, group in facts.conditions.items()
         if scope.changes_accounts or any(condition.field in fields for condition in group.conditions)
     )
-    smart_groups = ((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))
-    return frozenset([*((GROUP, id) for id in scope.groups), *smart_groups])
+    return frozenset(
+        [*((GROUP, id) for id in scope.groups), *((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))]
+    )
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
@@ -223,8 +224,7 @@ def _with_members(
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
-    any_smart = scope.fields or scope.changes_accounts
-    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
+    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if scope.fields or scope.changes_accounts else ())
     facts = replace(facts, conditions=smart)
     wanted = {
         *_audiences_of(facts, affected_contents(scope, facts)),
@@ -315,8 +315,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
             raise _twice(address, ids)
         id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    rows = facts.rows[kind].values()
-    if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:
+    live = sorted(row.id for row in facts.rows[kind].values() if normalize_name(row.name) == name)
+    if len(live) > 1:
         raise _twice(address, live)
     return (kind, live[0]) if live else None
 

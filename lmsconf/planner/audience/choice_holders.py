@@ -78,8 +78,8 @@ class Readings(Struct):
     def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
         """Return the meanings that stay possible; None if there are too many to try."""
         known = {linked: meanings for linked, meanings in self._possible.items() if linked & uses}
-        new = uses.difference(*known)
-        parts: list[Sequence[Meaning]] = [*known.values(), *([{use: one} for one in Reading] for use in sorted(new))]
+        new = ([{use: one} for one in Reading] for use in sorted(uses.difference(*known)))
+        parts: list[Sequence[Meaning]] = [*known.values(), *new]
         # All combinations are tried, of six words at once.
         if prod(map(len, parts)) > len(Reading) ** 6:
             return None

@@ -77,10 +77,10 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
 def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
     """Yield warnings about people who are in no number, or who are counted although their windows do not change."""
     if archived_soon:
-        people = count_noun(archived_soon, "person who has content is", "people who have content are")
         yield Problem(
             code="people/archived-soon",
-            message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
+            message=count_noun(archived_soon, "person who has content is", "people who have content are")
+            + " archived within 30 days, at dates that this plan sets; the guard people counts them",
             severity=Severity.WARNING,
             hint="Until then nothing changes for them.",
         )
@@ -167,22 +167,16 @@ def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
     rows = model.planning.policy.people
     affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
     assigned = {(name, id): list(assignments_of(model, id)) for name, id in affected}
-    audiences, ends = list(model.group_audiences()), model.ends()
+    audiences = list(model.group_audiences())
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: Counter[str] = Counter()
-    for (name, id), assignments in assigned.items():
-        if not all(assignment.audience.is_known for assignment in assignments):
-            contents.append(_unknown_content(model.scope, id, name, assignments))
-            continue
-        access = compare_access(assignments, model.now, ends)
-        for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
-            totals[counted] |= access.sets[counted]
-        if access.sets["changed"] | access.sets["shortened"]:
-            contents.append(_content(model, id, name, access, assignments))
-            losses[id] = _known_ids(model, access.sets["lose"])
-            people.extend(_person_rows(model, id, name, access) if rows else ())
+    for content, access in _changed_contents(model, assigned, totals):
+        contents.append(content)
+        if access is not None:
+            losses[content.id] = _known_ids(model, access.sets["lose"])
+            people.extend(_person_rows(model, content, access) if rows else ())
     people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
     groups = [
         _group(model, group.address, group)
@@ -207,6 +201,24 @@ def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
         sizes=model.sizes(),
         left=_leaving(model, audiences),
     )
+
+
+def _changed_contents(
+    model: Memberships,
+    assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
+    totals: Counter[str],
+) -> Iterator[tuple[ContentEffects, ContentAccess | None]]:
+    """Yield each content that changes, with its sets, and each that is not known; add all sets to `totals`."""
+    ends = model.ends()
+    for (name, id), assignments in assigned.items():
+        if not all(assignment.audience.is_known for assignment in assignments):
+            yield _unknown_content(model.scope, id, name, assignments), None
+            continue
+        access = compare_access(assignments, model.now, ends)
+        for counted in (*AccessChange, "shortened", "archived_soon", "bound"):
+            totals[counted] |= access.sets[counted]
+        if access.sets["changed"] | access.sets["shortened"]:
+            yield _content(model, id, name, access, assignments), access
 
 
 def _measures(
@@ -253,7 +265,6 @@ def _unknown_content(
     scope: AccessScope, id: RemoteId, name: str, assignments: Sequence[AudienceAssignment]
 ) -> ContentEffects:
     """Return a content some of whose audiences are not known."""
-    causes = sorted({cause for one in assignments for cause in one.causes})
     return ContentEffects(
         content=name,
         id=id,
@@ -262,7 +273,10 @@ def _unknown_content(
         keep=None,
         counts=_unknown_counts(scope),
         basis=Basis.UNKNOWN,
-        causes=tuple(CauseCount(address=cause, gain=None, lose=None) for cause in causes),
+        causes=tuple(
+            CauseCount(address=cause, gain=None, lose=None)
+            for cause in sorted({cause for one in assignments for cause in one.causes})
+        ),
     )
 
 
@@ -336,7 +350,7 @@ def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
     return [id for id in (model.ids[position] for position in positions_of(people)) if id is not None]
 
 
-def _person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
+def _person_rows(model: Memberships, content: ContentEffects, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.sets["changed"]
     because: defaultdict[int, list[str]] = defaultdict(list)
@@ -350,8 +364,8 @@ def _person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcc
                 because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
-                content=name,
-                content_id=id,
+                content=content.content,
+                content_id=content.id,
                 change=AccessChange(change_between(before, after)),
                 before=before.word,
                 after=after.word,

@@ -125,10 +125,11 @@ class Memberships:
         if key not in self._known:
             told = len(self.reasons)
             found = self._audience(*key)
-            reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
             # Most groups stay as they are: one set of 200,000 people is 25 KB, and there may be 10,000 groups.
             self._known[key] = replace(
-                found, reason=reason, after=found.before if found.after == found.before else found.after
+                found,
+                reason="" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:])),
+                after=found.before if found.after == found.before else found.after,
             )
         return self._known[key]
 
@@ -199,8 +200,7 @@ class Memberships:
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
-        changed = self.scope.addresses.get((kind, id))
-        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+        return self.scope.addresses.get((kind, id)) or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
     def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
@@ -251,11 +251,13 @@ class Memberships:
         before, doubt = self._before(address, old, fact)
         after, basis = self._after(address, new, before, is_changed=is_changed)
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
-        lost = (loss.address for loss in self.scope.losses if loss.field.id in fields)
         return Audience(
             before=before,
             after=after,
-            causes=(*((address,) if is_changed else ()), *lost),
+            causes=(
+                *((address,) if is_changed else ()),
+                *(loss.address for loss in self.scope.losses if loss.field.id in fields),
+            ),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),

@@ -80,7 +80,7 @@ class WorkspaceAccess(Memberships):
         self, conditions: Iterable[Condition], answers: Holders, person: int
     ) -> tuple[ConditionResult, ...]:
         """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
-        results = [self._result(condition, answers.get(condition.field), person) for condition in conditions]
+        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
         return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
 
     def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
@@ -104,8 +104,8 @@ def choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
     """Return the name of a choice of a field; None: of one that the plan creates."""
     if isinstance(id, Ref):
         return id.part or ""
-    names = {} if row is None else {choice.id: normalize_name(choice.name) for choice in row.choices}
-    return names.get(id, f"choice id {id}")
+    choices = () if row is None else row.choices
+    return next((normalize_name(choice.name) for choice in choices if choice.id == id), f"choice id {id}")
 
 
 def query_of(tests: Sequence[AccessTest]) -> AccessQuery:

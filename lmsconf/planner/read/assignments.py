@@ -72,8 +72,8 @@ def read_targets(
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     targets: TargetsByContent = {}
     for content, answer in zip(contents, answers, strict=True):
-        rows = object_list(require_object(answer, "the targets"), "targets")
-        targets[content.id] = tuple(parse_target_row(content.id, one) for one in rows)
+        listed = object_list(require_object(answer, "the targets"), "targets")
+        targets[content.id] = tuple(parse_target_row(content.id, one) for one in listed)
         if edits is not None:
             edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
     return targets
@@ -108,8 +108,9 @@ def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEd
     emails, edits = {row.id: row.name for row in snapshot.of(USER).rows}, {}
     for row in snapshot.rows(EditRow):
         at = readable_time(row.at)
-        time = format_time(at, zone) if isinstance(at, datetime) else at
-        edits[row.id] = LastEdit(emails.get(RemoteId(row.by or ""), row.by), time)
+        edits[row.id] = LastEdit(
+            emails.get(RemoteId(row.by or ""), row.by), format_time(at, zone) if isinstance(at, datetime) else at
+        )
     return edits
 
 
@@ -128,8 +129,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if people is None:
         reading.needs_all_people = True
     else:
-        kept = _read_in_progress(reading, contents, targets, lists_people=False)
-        reading.people_in_lists.update(people, kept)
+        reading.people_in_lists.update(people, _read_in_progress(reading, contents, targets, lists_people=False))
     yield
     yield
     if people is None:
@@ -137,8 +137,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     doubtful = _lacking(reading, wanted, targets)
     again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
     differs = [one.name for one in wanted if one.id in again and _ids(again[one.id]) != _ids(targets[one.id])]
-    why = f"those of {differs[0]} were read twice, with different results" if differs else None
-    incomplete = contents.incomplete or why
+    incomplete = contents.incomplete
+    if differs and incomplete is None:
+        incomplete = f"those of {differs[0]} were read twice, with different results"
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
     if edits is not None:
@@ -223,12 +224,11 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
         or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
     ):
         return list(rows)
-    declared, absent = reading.manifests.of_kind(CONTENT_TARGET)
-    specs: list[AssignmentSpec] = [one.spec for one in (*declared, *absent) if reading.chosen(one.address)]
+    entries = chain(*reading.manifests.of_kind(CONTENT_TARGET))
+    specs: list[AssignmentSpec] = [one.spec for one in entries if reading.chosen(one.address)]
     names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
-    replaced = chain.from_iterable(spec.replaces for spec in specs)
-    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for old in replaced)]
-    ids = set[str]().union(*(one.values() for one in pins))
+    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for spec in specs for old in spec.replaces)]
+    ids = {id for one in pins for id in one.values()}
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
@@ -286,8 +286,7 @@ def _count_others(
         rows: list[TargetRow] = []
         for start in range(0, len(others), _AT_ONCE):
             if live + len(rows) < enough:
-                targets = read_targets(reading.api, others[start : start + _AT_ONCE])
-                rows.extend(chain.from_iterable(targets.values()))
+                rows.extend(chain(*read_targets(reading.api, others[start : start + _AT_ONCE]).values()))
         reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 

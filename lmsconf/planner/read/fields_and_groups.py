@@ -110,8 +110,7 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         details = details or _from_groups(reading.api, wanted, compared)
     else:
         details = _from_groups(reading.api, wanted, compared)
-        lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
-        reading.people_in_lists.update(*lists)
+        reading.people_in_lists |= _people_in(details.values())
         if replaces:
             yield
             yield
@@ -119,10 +118,13 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
     reading.found[GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
+def _people_in(groups: Iterable[GroupRow]) -> frozenset[RemoteId]:
+    return frozenset[RemoteId]().union(*(ids or () for row in groups for ids in (row.members, row.managers)))
+
+
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
     """Return whether a group declares lists, or is renamed."""
-    is_renamed = match.row is not None and match.row.name != match.address.name
-    return is_renamed or any(declared_lists(match.declared.spec))
+    return (match.row is not None and match.row.name != match.address.name) or any(declared_lists(match.declared.spec))
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
@@ -133,20 +135,17 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     """
     people = reading.listings[USER]
     archived = {row.id for row in people.rows if row.archived}
-    lists = (ids or () for row in groups.values() for ids in (row.members, row.managers))
-    listed = set[RemoteId]().union(*lists)
+    listed = _people_in(groups.values())
     if archived & listed or not _adds_people(reading, groups):
         return dict(groups)
     reading.extended_rows()
-    extended = reading.extended_info
-    both = (ids[id] for ids in (extended.members, extended.managers) for id in groups)
-    others = set[RemoteId]().union(*both) - listed
+    members, managers = reading.extended_info.members, reading.extended_info.managers
+    others = set[RemoteId]().union(*(ids[id] for ids in (members, managers) for id in groups)) - listed
     archived |= _unlisted_among(reading, others - {row.id for row in people.rows})
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
 
-    members, managers = extended.members, extended.managers
     return {
         id: GroupRow(id, row.name, whole(row.members, members[id]), whole(row.managers, managers[id]))
         for id, row in groups.items()
@@ -199,8 +198,9 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
             "managers": lambda: _read_lists(api, "manual-groups.managers", wanted),
         }
     )
-    members, managers = lists["members"], lists["managers"]
-    return {row.id: GroupRow(row.id, row.name, members[row.id], managers.get(row.id)) for row in groups}
+    return {
+        row.id: GroupRow(row.id, row.name, lists["members"][row.id], lists["managers"].get(row.id)) for row in groups
+    }
 
 
 def _read_lists(api: Api, operation: str, groups: Sequence[GroupRow]) -> dict[RemoteId, frozenset[RemoteId]]:
@@ -236,10 +236,9 @@ def _from_people(
         or rows.incomplete
         or not listed.is_clear
         or {str(row["userId"]) for row in rows.rows} != set(people)
-    ):
-        return None
-    if any(listed.names[row.id] - {row.name, ""} for row in wanted):
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
+        or any(listed.names[row.id] - {row.name, ""} for row in wanted)
+    ):
         return None
     return {
         row.id: GroupRow(row.id, row.name, frozenset(listed.members[row.id]), frozenset(listed.managers[row.id]))
@@ -254,8 +253,9 @@ def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     wanted = listing.rows
     # Where a field changes, all are needed, since any may have a condition on it.
     if not (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
-        lists = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
-        wanted = tuple(chain(*lists))
+        wanted = tuple(
+            chain(*reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None))
+        )
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.people_in_lists.update(*(row.managers or () for row in details.values()))

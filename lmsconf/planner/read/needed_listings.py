@@ -158,7 +158,7 @@ class ReadContext:
         return self.manifests.of_kind(kind)[0]
 
     def extended_rows(self) -> ListedRows:
-        """Return the ids and rights of all people, read on first use; not thread-safe. Raises ApiError."""
+        """Return the ids and rights of all people, read on first use. Raises ApiError."""
         return self.extended_info.rows(self.api, {row.id for row in self.listings[GROUP].rows})
 
     def named_emails(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from sys import intern
+from threading import Lock
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -47,12 +48,14 @@ class ExtendedInfoListing(Struct):
     is_clear: bool = True
     _rows: ListedRows | None = None
     _seen: set[RemoteId] = field(default_factory=set)
+    _lock: Lock = field(default_factory=Lock)
 
     def rows(self, api: Api, manual: Collection[str]) -> ListedRows:
         """Return the ids and rights of all people, read on first use. manual: the ids of the manual groups."""
-        if self._rows is None:
-            self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
-        return self._rows
+        with self._lock:
+            if self._rows is None:
+                self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
+            return self._rows
 
     def _kept(self, manual: frozenset[str], person: Row) -> Row:
         id = RemoteId(str(person["userId"]))
@@ -108,15 +111,15 @@ class PeopleWithAnswers(Struct):
         id = RemoteId(intern(require_text(row, "userId")))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
+        answers: tuple[Answer, ...] | None = None
         # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
-        if held not in (None, []) and not isinstance(held, dict):
-            answers = None
-        else:
+        if held in (None, []) or isinstance(held, dict):
             parsed = [self._answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
-        email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
-        self.people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
+        self.people[id] = AnswersRow(
+            id, answers, "customFields" in row, optional_text(row, "email"), bool(row.get("archivedAt"))
+        )
         return keep(row)
 
     def _answer(self, name: str, value: Json) -> Answer | None:

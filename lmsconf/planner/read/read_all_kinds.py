@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -107,8 +107,9 @@ def read_people(reading: ReadContext) -> Iterator[None]:
     rows = replace(rows, rows=(*rows.rows, *unlisted))
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
-        kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
-        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
+        reading.found[ANSWERS] = sorted_listing(
+            (index.people[RemoteId(str(row["userId"]))] for row in rows.rows), rows.incomplete
+        )
     yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
@@ -117,8 +118,9 @@ def read_people(reading: ReadContext) -> Iterator[None]:
         listing = read_managed_groups(reading, matched[1], listing)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
-        holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
-        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
+        reading.found[HOLDERS] = sorted_listing(
+            (HolderRow(RemoteId(id), people) for id, people in held.items()), rows.incomplete
+        )
     if needed:
         reading.found[USER] = listing
 
@@ -182,8 +184,8 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
-    listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
-    rows = chain.from_iterable(listing.rows for listing in listings)
+    keep = keep_keys("userId", "email")
+    rows = (row for query in queries for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep).rows)
     return {RemoteId(str(row["userId"])) for row in rows if normalize_email(str(row.get("email") or "")) in emails}
 
 
@@ -199,8 +201,8 @@ def _only_in_lists(reading: ReadContext) -> bool:
     people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
     pins = {one.pin(reading.policy.workspace) for one in people}
     all_known = pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
-    in_lists = not reading.everything and (all_known or not reading.covers(USER))
-    return in_lists and reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
+    may_all_manage = reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
+    return not reading.everything and (all_known or not reading.covers(USER)) and may_all_manage
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
@@ -321,8 +323,11 @@ def read_managed_groups(
     """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
     if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
         return listing
-    matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
-    losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
+    losing = sorted(
+        match.row.id
+        for match in _again(matched, listing).matches
+        if match.row and reading.chosen(match.address) and loses_manager_right(match.declared.spec, match.row)
+    )
     return _with_details(listing, {id: parse_managed_groups(row) for id, row in _read_people(reading, losing).items()})
 
 
