@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
+from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among, live_audiences
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import GroupRow
@@ -52,12 +51,11 @@ class LiveSmartGroup(Struct, frozen=True):
     members: tuple[RemoteId, ...] | None
 
 
-class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
+class AccessFacts(Struct, frozen=True, kw_only=True):
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
     contents: the names in the catalog, as in addresses. rows: of live groups and smart groups, by kind and id.
-    targets: the live targets of every content that was read. planned: those that the plan was made from.
-    groups_incomplete: why a group may be missing.
+    targets: the live targets of every content that was read. target_audiences: those that they may be for.
     beyond: (kind, id) of groups whose members were read only because they are asked for.
     """
 
@@ -68,9 +66,7 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
     members: Mapping[RemoteId | Ref, frozenset[RemoteId]]
     conditions: Mapping[RemoteId | Ref, LiveSmartGroup]
     targets: Mapping[RemoteId, tuple[TargetRow, ...]]
-    everyone: str
-    planned: tuple[TargetRow, ...] = ()
-    groups_incomplete: str | None = None
+    target_audiences: Audiences
     incomplete: tuple[str, ...] = ()
     beyond: frozenset[AudienceKey | None] = frozenset()
 
@@ -89,34 +85,18 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
         """Return the name of a content, as in addresses."""
         return self.contents.get(id) or f"content id {id}"
 
-    @cached_property
-    def target_audiences(self) -> Audiences:
-        """The audiences that the targets may be for, as the plan finds them."""
-        return audiences_among(
-            {
-                **{kind: ((row.id, row.name) for row in rows.values()) for kind, rows in self.rows.items()},
-                USER: ((person.id, person.email) for person in self.people.people),
-            },
-            chain(self.planned, chain.from_iterable(self.targets.values())),
-            self.everyone,
-            planned=self.planned,
-            incomplete=self.groups_incomplete,
-        )
-
-    def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
+    def may_be_in(self, row: TargetRow, audiences: frozenset[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
-        audience = self.target_audiences.of(row)
-        if audience is not None:
-            return audience in audiences
-        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
+        key = self.target_audiences.of(row)
+        keys = [(kind, row.target) for kind in self.target_audiences.candidates(row)] if key is None else [key]
+        return not audiences.isdisjoint(keys)
 
 
 def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
     """Return what the snapshot of a plan holds, read from a file; it lacks the members of smart groups."""
     snapshot = planning.snapshot
     listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
-    targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
-    targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
+    targets = grouped(snapshot.rows(TargetRow), lambda row: row.content)
     return AccessFacts(
         people=AnswerIndex(tuple(map(answers_of, snapshot.rows(PersonRow))), has_answers=True),
         fields={row.id: row for row in snapshot.rows(FieldRow)},
@@ -124,9 +104,11 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
         rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
         conditions={row.id: LiveSmartGroup(row.conditions or (), None) for row in snapshot.rows(SmartGroupRow)},
-        targets={id: tuple(rows) for id, rows in targets.items()},
-        everyone=planning.api_spec.behaviour(EVERYONE_ID),
-        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        targets={
+            **{row.id: () for row in snapshot.rows(ContentRow)},
+            **{id: tuple(rows) for id, rows in targets.items()},
+        },
+        target_audiences=live_audiences(planning),
         incomplete=(
             *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
             *(
@@ -169,15 +151,17 @@ def read_access_facts(
 
     query: what is read for questions, beside the effects.
     """
-    planned = planning.snapshot.listings
+    planned = planning.snapshot
     people = reading.answers.read(reading.api)
     listings = {
-        name: planned[name] if name in planned else read_listing(reading.api, name)
+        name: planned.of(name) if name in planned.listings else read_listing(reading.api, name)
         for name in (CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD)
     }
     nouns = {f"{kind.replace('_', ' ')}s": listing.incomplete for kind, listing in listings.items()}
     contents = {row.id: row for row in listings[CONTENT].rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
+    targets = _targets(reading, scope, contents, asked)
+    names = {kind: ((row.id, row.name) for row in listings[kind].rows) for kind in (GROUP, SMART_GROUP)}
     facts = AccessFacts(
         people=people,
         fields={row.id: row for row in listings[CUSTOM_FIELD].rows},
@@ -185,10 +169,14 @@ def read_access_facts(
         rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={},
         conditions={},
-        targets=_targets(reading, scope, contents, asked),
-        everyone=reading.api_spec.behaviour(EVERYONE_ID),
-        planned=planning.snapshot.rows(TargetRow),
-        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        targets=targets,
+        target_audiences=audiences_among(
+            {**names, USER: ((person.id, person.email) for person in people.people)},
+            chain(planned.rows(TargetRow), *targets.values()),
+            reading.api_spec.behaviour(EVERYONE_ID),
+            planned=planned.rows(TargetRow),
+            incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        ),
         incomplete=tuple(
             f"the listing of {noun} is not complete: {why}"
             for noun, why in {"people": people.incomplete, **nouns}.items()
@@ -259,7 +247,8 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
     An id in `memberOfGroups` may be that of a smart group; a manual group of that id is then read in vain.
     """
-    leaving, groups = scope.leaving, facts.rows[GROUP]
+    leaving = [person.id for person in scope.people if person.leaves and person.id is not None]
+    groups = facts.rows[GROUP]
     if not leaving or len(leaving) >= len(groups):
         return groups if leaving else ()
     found: set[RemoteId] = set()

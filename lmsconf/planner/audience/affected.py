@@ -133,11 +133,6 @@ class AccessScope(Struct, kw_only=True):
         return any(person.id is None or person.leaves for person in self.people)
 
     @property
-    def leaving(self) -> list[RemoteId]:
-        """The ids of the people whose accounts are archived, now or soon."""
-        return [person.id for person in self.people if person.leaves and person.id is not None]
-
-    @property
     def fields(self) -> frozenset[RemoteId | Ref]:
         """The fields whose answers change, or of which choices are deleted."""
         return frozenset(

@@ -109,8 +109,8 @@ class Readings(Struct):
         if not meanings:
             return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
         read = {use: _readings(use, meanings) for use in sorted(uses)}
-        several = "; ".join(f"{use} may mean: {join_words(one)}" for use, one in read.items() if len(one) > 1)
-        return f"{several}; no smart group that was read shows which"
+        several = [f"{use} may mean: {join_words(one)}" for use, one in read.items() if len(one) > 1]
+        return "; ".join([*several, "no smart group that was read shows which"])
 
 
 def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:

@@ -33,7 +33,7 @@ from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.plan import GuardCount, Plan
 from lmsconf.planner.audience.access_facts import affected_contents, facts_from_snapshot, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
-from lmsconf.planner.audience.membership import Memberships, assignments_of
+from lmsconf.planner.audience.membership import Memberships
 from lmsconf.planner.audience.people_questions import (
     WorkspaceAccess,
     failed_problems,
@@ -166,7 +166,7 @@ def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
     """Return the effects of a plan, with the people where its policy asks for them. api: to read progress with."""
     rows = model.planning.policy.people
     affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
-    assigned = {(name, id): list(assignments_of(model, id)) for name, id in affected}
+    assigned = {(name, id): model.assignments(id) for name, id in affected}
     audiences = list(model.group_audiences())
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []

@@ -68,7 +68,7 @@ class Memberships:
     ) -> None:
         self.facts, self.scope, self.planning, self.now = facts, scope, planning, now
         self.readings, self._changed_fields = Readings(), scope.fields
-        self.changed_assignments = grouped(scope.assignments, lambda change: change.content)
+        self._changed_assignments = grouped(scope.assignments, lambda change: change.content)
         self.reasons: list[str] = []
         self.compared: list[bool] = []
         self._known: dict[AudienceKey, Audience] = {}
@@ -219,18 +219,16 @@ class Memberships:
             return _NOBODY
         address = self._group_address(GROUP, id)
         group = Audience(
-            before=None,
-            after=None,
+            before=0,
+            after=0,
             causes=(address,) if is_changed else (),
-            basis=Basis.UNKNOWN,
             address=address,
             is_live=not isinstance(id, Ref),
             stays=not change.deleted,
         )
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
-            self.reasons.append(f"the members of {address} were not read")
-            return group
+            return self._unknown(group, f"the members of {address} were not read")
         before, basis = self._members(live, address)
         joins, leaves = (
             to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
@@ -352,55 +350,56 @@ class Memberships:
         met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
         return met.pop() if len(met) == 1 else None
 
+    def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
+        """Return the assignments of one content before and after the plan, by address."""
+        changes = self._changed_assignments.get(content, ())
+        by_row = {change.row.id: change for change in changes if change.row is not None}
+        # By id: reasons come in the order of these questions, and a service may list assignments in any order.
+        live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
+        placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
+        for change in changes:
+            if change.row is None and change.audience is not None:
+                audience = self.audience(change.audience)
+                new = AudienceAssignment(
+                    address=change.address,
+                    to=self.audience_address(*change.audience),
+                    audience=audience,
+                    key=change.audience,
+                    before=None,
+                    after=AssignmentSide(change.terms, audience.after),
+                    is_changed=True,
+                )
+                placed.append(new)
+        return sorted(placed, key=lambda one: one.address)
 
-def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:
-    """Yield the assignments of one content before and after the plan."""
-    changes = memberships.changed_assignments.get(content, ())
-    by_row = {change.row.id: change for change in changes if change.row is not None}
-    # By id: reasons come in the order of these questions, and a service may list assignments in any order.
-    for row in sorted(memberships.facts.targets.get(content, ()), key=lambda row: row.id):
-        yield _live_assignment(memberships, content, row, by_row.get(row.id))
-    for change in changes:
-        if change.row is None and change.audience is not None:
-            audience = memberships.audience(change.audience)
-            yield AudienceAssignment(
-                address=change.address,
-                to=memberships.audience_address(*change.audience),
-                audience=audience,
-                key=change.audience,
-                before=None,
-                after=AssignmentSide(change.terms, audience.after),
-                is_changed=True,
-            )
+    def _live_assignment(self, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
+        """Return a live assignment; one whose audience or window is not known has an audience that is not."""
+        key = self.facts.target_audiences.of(row)
+        if key is None:
+            label = unresolved_audience_label(row)
+            lists = "several lists" if self.facts.target_audiences.candidates(row) else "no list"
+            to = Address(escape(label), "")
+            audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
+        else:
+            to, audience = self.audience_address(*key), self.audience(key)
+        terms = None
+        try:
+            terms = live_terms(row)
+        except ValueError as error:
+            audience = self._unknown(audience, f"a window of an assignment cannot be read: {error}")
+        stays = change is None or change.terms is not None
+        content = self.facts.content_name(row.content)
+        return AudienceAssignment(
+            address=assignment_address(content, to) if change is None else change.address,
+            to=to,
+            audience=audience,
+            key=key,
+            before=AssignmentSide(terms, audience.before),
+            after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
+            is_changed=change is not None,
+        )
 
-
-def _live_assignment(
-    memberships: Memberships, content: RemoteId, row: TargetRow, change: ChangedAssignment | None
-) -> AudienceAssignment:
-    """Return a live assignment; one whose audience or window is not known has an audience that is not."""
-    audiences, terms = memberships.facts.target_audiences, None
-    reasons: list[str] = []
-    key: AudienceKey | None = audiences.of(row)
-    if key is None:
-        label, lists = unresolved_audience_label(row), "several lists" if audiences.candidates(row) else "no list"
-        reasons.append(f"an assignment is for {label}, which is in {lists}")
-        audience, to = Audience(before=None, after=None), Address(escape(label), "")
-    else:
-        audience, to = memberships.audience(key), memberships.audience_address(*key)
-    try:
-        terms = live_terms(row)
-    except ValueError as error:
-        reasons.append(f"a window of an assignment cannot be read: {error}")
-    if reasons:
-        memberships.reasons.extend(reasons)
-        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reasons[-1])
-    stays = change is None or change.terms is not None
-    return AudienceAssignment(
-        address=assignment_address(memberships.facts.content_name(content), to) if change is None else change.address,
-        to=to,
-        audience=audience,
-        key=key,
-        before=AssignmentSide(terms, audience.before),
-        after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-        is_changed=change is not None,
-    )
+    def _unknown(self, audience: Audience, reason: str) -> Audience:
+        """Return an audience as one whose people are not known, and add the reason."""
+        self.reasons.append(reason)
+        return replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason)

@@ -30,8 +30,8 @@ from lmsconf.planner.audience.access_facts import (
 )
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
-from lmsconf.planner.audience.membership import Memberships, assignments_of
-from lmsconf.planner.audience.people_sets import Audience, AudienceAssignment, AudienceKey, Bits
+from lmsconf.planner.audience.membership import Memberships
+from lmsconf.planner.audience.people_sets import Audience, AudienceKey, Bits
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -71,10 +71,6 @@ class WorkspaceAccess(Memberships):
             return self.emails
         rows = {**self.facts.rows, CUSTOM_FIELD: self.facts.fields}.get(kind, {})
         return [*self.planning.registry.names(kind), *(normalize_name(row.name) for row in rows.values())]
-
-    def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
-        """Return the assignments of a content that was asked for, by address."""
-        return sorted(assignments_of(self, content), key=lambda one: one.address)
 
     def condition_results(
         self, conditions: Iterable[Condition], answers: Holders, person: int

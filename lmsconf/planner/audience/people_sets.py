@@ -164,9 +164,9 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
         return NONE if before == _NOTHING else "keep"
     if before.word == after.word:
         return AccessChange.WINDOW.value
-    if NONE in (before.word, after.word):
-        return AccessChange.LOSE.value if after.word == NONE else AccessChange.GAIN.value
-    return AccessChange.TO_MANDATORY.value if after.word == "mandatory" else AccessChange.TO_OPTIONAL.value
+    if before.word == NONE:
+        return AccessChange.GAIN.value
+    return {NONE: "lose", "mandatory": "to_mandatory", "optional": "to_optional"}[after.word]
 
 
 def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:

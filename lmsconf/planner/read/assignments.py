@@ -99,10 +99,6 @@ def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
 
-def _ids(rows: Iterable[TargetRow]) -> set[RemoteId]:
-    return {row.id for row in rows}
-
-
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`, as they are if unreadable."""
     emails, edits = {row.id: row.name for row in snapshot.of(USER).rows}, {}
@@ -136,7 +132,11 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
         _read_in_progress(reading, contents, targets, lists_people=True)
     doubtful = _lacking(reading, wanted, targets)
     again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
-    differs = [one.name for one in wanted if one.id in again and _ids(again[one.id]) != _ids(targets[one.id])]
+    differs = [
+        one.name
+        for one in wanted
+        if one.id in again and {row.id for row in again[one.id]} != {row.id for row in targets[one.id]}
+    ]
     incomplete = contents.incomplete
     if differs and incomplete is None:
         incomplete = f"those of {differs[0]} were read twice, with different results"
@@ -232,7 +232,7 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _lacking(reading: ReadContext, contents: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
+def _lacking(reading: ReadContext, catalog: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
     """Return the contents for which an assignment would be created, according to their targets, judged by names.
 
     A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
@@ -246,14 +246,16 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], targets: TargetsB
         for row in reading.listings[kind].rows
     }
     ids[EVERYONE.kind, EVERYONE.name] = reading.api_spec.behaviour(EVERYONE_ID)
-    named = grouped(contents, lambda content: normalize_name(content.name))
+    named = grouped(catalog, lambda content: normalize_name(content.name))
     live = {(row.content, str(row.target)) for row in chain.from_iterable(targets.values())}
     out: set[RemoteId] = set()
     for assignment in wanted:
         target = ids.get((assignment.audience.kind, assignment.audience.name))
-        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets)
-        ids_of_content = (*(content.id for content in named.get(assignment.content, ())), *pinned)
-        out.update(id for id in ids_of_content if target is None or (id, target) not in live)
+        contents = [
+            *(content.id for content in named.get(assignment.content, ())),
+            *(RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets),
+        ]
+        out.update(id for id in contents if target is None or (id, target) not in live)
     return out
 
 

@@ -218,18 +218,16 @@ class ReadContext:
         """
         if self.everything:
             return list(listing.rows), []
-        rows = {row.id: row for row in listing.rows}
-        wanted: dict[RemoteId, Row] = {}
+        wanted: set[RemoteId] = set()
         candidates: set[RemoteId] = set()
         for _, matched in self.matches(kind):
-            wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
-            for match in matched.matches:
-                if match.row and self.chosen(match.address) and is_compared(match):
-                    wanted[match.row.id] = match.row
-            new = (one.declared for one in matched.matches if one.row is None and self.chosen(one.address))
-            if any(has_content(one.spec) for one in new):
+            wanted.update(deletion.row.id for deletion in matched.deletions)
+            chosen = [match for match in matched.matches if self.chosen(match.address)]
+            wanted.update(match.row.id for match in chosen if match.row and is_compared(match))
+            if any(match.row is None and has_content(match.declared.spec) for match in chosen):
                 candidates.update(one.row.id for one in rename_candidates(matched.unmanaged, self.policy))
-        return [*wanted.values()], [rows[id] for id in rows if id in candidates and id not in wanted]
+        others = [row for row in listing.rows if row.id in candidates and row.id not in wanted]
+        return [row for row in listing.rows if row.id in wanted], others
 
 
 def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
