@@ -135,8 +135,11 @@ def report_unrenamed_references(
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
-    renamed = (match.address for match, _ in _renamed(results.values()))
-    waiting = {address for address in renamed if planning.policy.additive or not planning.chosen(address)}
+    waiting = {
+        match.address
+        for match, _ in _renamed(results.values())
+        if planning.policy.additive or not planning.chosen(match.address)
+    }
     changing = [(item.address, item.subject.declared) for item in items if isinstance(item.subject, Match)]
     for address, declared in changing if waiting else ():
         for other in (one for one in dependencies(declared) if one in waiting):

@@ -96,7 +96,6 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
     """Return what the snapshot of a plan holds, read from a file; it lacks the members of smart groups."""
     snapshot = planning.snapshot
     listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
-    targets = grouped(snapshot.rows(TargetRow), lambda row: row.content)
     return AccessFacts(
         people=AnswerIndex(tuple(map(answers_of, snapshot.rows(PersonRow))), has_answers=True),
         fields={row.id: row for row in snapshot.rows(FieldRow)},
@@ -106,7 +105,7 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
         conditions={row.id: LiveSmartGroup(row.conditions or (), None) for row in snapshot.rows(SmartGroupRow)},
         targets={
             **{row.id: () for row in snapshot.rows(ContentRow)},
-            **{id: tuple(rows) for id, rows in targets.items()},
+            **{id: tuple(rows) for id, rows in grouped(snapshot.rows(TargetRow), lambda row: row.content).items()},
         },
         target_audiences=live_audiences(planning),
         incomplete=(
@@ -197,9 +196,8 @@ def _targets(
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.fields:
         wanted |= contents.keys()
-    known = reading.targets
-    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    return {id: known[id] for id in wanted & known.keys()} | read_targets(reading.api, rest)
+    known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
+    return known | read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
 
 
 def _with_members(

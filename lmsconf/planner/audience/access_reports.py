@@ -153,8 +153,8 @@ def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], positi
 
 
 def _route(state: WorkspaceAccess, one: AudienceAssignment, position: int, *, planned: bool) -> AccessRoute:
-    is_smart = one.key is not None and one.key[0] == SMART_GROUP
-    old, new = state.conditions(one.key[1]) if one.key is not None and is_smart else (None, None)
+    kind, id = one.key or (None, None)
+    old, new = state.conditions(id) if id is not None and kind == SMART_GROUP else (None, None)
     return AccessRoute(
         address=one.address,
         audience=one.to,
@@ -317,9 +317,7 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
 
     A candidate alone is returned as it is, so that `audience_report` says what is wrong with it.
     """
-    matching = candidates
-    if len(candidates) > 1:
-        matching = [one for one in candidates if state.named_audience(one) is not None]
+    matching = [one for one in candidates if len(candidates) == 1 or state.named_audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:

@@ -113,9 +113,8 @@ class Readings(Struct):
         return "; ".join([*several, "no smart group that was read shows which"])
 
 
-def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
-    found = {meaning[use] for meaning in meanings}
-    return [reading for reading in Reading if reading in found]
+def _readings(use: Use, meanings: Collection[Meaning]) -> list[Reading]:
+    return [reading for reading in Reading if any(meaning[use] is reading for meaning in meanings)]
 
 
 class FieldHolders(Struct):

@@ -99,8 +99,10 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     plan, policy = draft.plan, draft.planning.policy
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
-    left = {address: leave for address, leave in predicted.left.items() if address not in refused}
-    losses = find_protected_losses(left, (*policy.guards.protect, *draft.protect))
+    losses = find_protected_losses(
+        {address: leave for address, leave in predicted.left.items() if address not in refused},
+        (*policy.guards.protect, *draft.protect),
+    )
     return replace(
         plan,
         effects=predicted.effects,

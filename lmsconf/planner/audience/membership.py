@@ -367,7 +367,7 @@ class Memberships:
                     key=change.audience,
                     before=None,
                     after=AssignmentSide(change.terms, audience.after),
-                    is_changed=True,
+                    causes=(*audience.causes, change.address),
                 )
                 placed.append(new)
         return sorted(placed, key=lambda one: one.address)
@@ -396,7 +396,7 @@ class Memberships:
             key=key,
             before=AssignmentSide(terms, audience.before),
             after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-            is_changed=change is not None,
+            causes=audience.causes if change is None else (*audience.causes, change.address),
         )
 
     def _unknown(self, audience: Audience, reason: str) -> Audience:

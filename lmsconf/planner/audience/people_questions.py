@@ -149,10 +149,10 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
 
 def not_judged_problem(tests: Sequence[AccessTest]) -> Problem:
     """Return the problem of tests that a plan without effects does not judge; it stops apply."""
-    number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
     return Problem(
         code="test/not-judged",
-        message=f"{number} not run, because of --no-effects",
+        message=count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
+        + " not run, because of --no-effects",
         hint="Plan without --no-effects, or run them with: lmsconf test",
         source=tests[0].source,
     )

@@ -121,8 +121,8 @@ class AssignmentSide(NamedTuple):
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; None where it is not there.
 
-    to: the address of its audience, and key: its kind and id, None if it is not known. is_changed: whether the plan
-    changes the assignment itself.
+    to: the address of its audience, and key: its kind and id, None if it is not known. causes: the changed resources on
+    the path from people to the content through it.
     """
 
     address: Address
@@ -131,16 +131,10 @@ class AudienceAssignment(Struct, frozen=True, kw_only=True):
     key: AudienceKey | None
     before: AssignmentSide | None
     after: AssignmentSide | None
-    is_changed: bool = False
-
-    @property
-    def causes(self) -> tuple[Address, ...]:
-        """The changed resources on the path from people to the content through it."""
-        return (*self.audience.causes, self.address) if self.is_changed else self.audience.causes
+    causes: tuple[Address, ...]
 
 
 NONE: Final = "none"
-_NOTHING: Final = HeldContent(word=NONE)
 
 
 def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> HeldContent:
@@ -149,7 +143,7 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
     as_text: epoch seconds → ISO 8601.
     """
     if not terms:
-        return _NOTHING
+        return HeldContent(word=NONE)
     starts, finishes = zip(*((one.start, one.finish) for one in terms), strict=True)
     return HeldContent(
         word="mandatory" if any(one.mandatory for one in terms) else "optional",
@@ -161,7 +155,7 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
 def change_between(before: HeldContent, after: HeldContent) -> str:
     """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
     if before == after:
-        return NONE if before == _NOTHING else "keep"
+        return NONE if before.word == NONE else "keep"
     if before.word == after.word:
         return AccessChange.WINDOW.value
     if before.word == NONE:

@@ -101,13 +101,14 @@ def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
 
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`, as they are if unreadable."""
-    emails, edits = {row.id: row.name for row in snapshot.of(USER).rows}, {}
-    for row in snapshot.rows(EditRow):
-        at = readable_time(row.at)
-        edits[row.id] = LastEdit(
+    emails = {row.id: row.name for row in snapshot.of(USER).rows}
+    times = ((row, readable_time(row.at)) for row in snapshot.rows(EditRow))
+    return {
+        row.id: LastEdit(
             emails.get(RemoteId(row.by or ""), row.by), format_time(at, zone) if isinstance(at, datetime) else at
         )
-    return edits
+        for row, at in times
+    }
 
 
 def read_assignments(reading: ReadContext) -> Iterator[None]:

@@ -297,10 +297,10 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
             active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
         listed = len(members & active)
         if not _is_predicted(group, members & active):
-            number = f"{count_noun(group.after or 0, 'member was', 'members were')} predicted"
+            number = count_noun(group.after or 0, "member was", "members were")
             yield Problem(
                 code="effects/not-as-predicted",
-                message=f"{address}: {number}, and the service lists {listed:,}"
+                message=f"{address}: {number} predicted, and the service lists {listed:,}"
                 if listed != group.after
                 else f"{address}: the service lists as many members as predicted ({listed:,}), but not the same people",
                 hint="The service may still be computing its members; check again with: lmsconf plan.",

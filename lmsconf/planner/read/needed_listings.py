@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, EXTENDED_INFO, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.group import parse_group_row
@@ -131,6 +132,8 @@ class ReadContext:
         self.people_in_lists: set[RemoteId] = {*wanted.people}
         self.needs_all_people = False
         self.extended_info, self.answers = ExtendedInfoListing(), PeopleWithAnswers()
+        self._extended: ListedRows | None = None
+        self._lock = Lock()
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
         self.found: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
@@ -159,7 +162,11 @@ class ReadContext:
 
     def extended_rows(self) -> ListedRows:
         """Return the ids and rights of all people, read on first use. Raises ApiError."""
-        return self.extended_info.rows(self.api, {row.id for row in self.listings[GROUP].rows})
+        with self._lock:
+            if self._extended is None:
+                manual = frozenset(row.id for row in self.listings[GROUP].rows)
+                self._extended = self.api.rows(EXTENDED_INFO, keep=partial(self.extended_info.collect, manual))
+            return self._extended
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""

@@ -7,15 +7,14 @@ shared parts, one row for each person (API specification, User list entry).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from sys import intern
-from threading import Lock
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
@@ -26,7 +25,7 @@ from lmsconf.kinds.shared.responses import (
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import Api, ListedRows
+from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
@@ -46,18 +45,10 @@ class ExtendedInfoListing(Struct):
     managers: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
     names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     is_clear: bool = True
-    _rows: ListedRows | None = None
     _seen: set[RemoteId] = field(default_factory=set)
-    _lock: Lock = field(default_factory=Lock)
 
-    def rows(self, api: Api, manual: Collection[str]) -> ListedRows:
-        """Return the ids and rights of all people, read on first use. manual: the ids of the manual groups."""
-        with self._lock:
-            if self._rows is None:
-                self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
-            return self._rows
-
-    def _kept(self, manual: frozenset[str], person: Row) -> Row:
+    def collect(self, manual: frozenset[str], person: Row) -> Row:
+        """Keep the groups of a person, and return the id and the rights. manual: the ids of the manual groups."""
         id = RemoteId(str(person["userId"]))
         self.is_clear = self.is_clear and id not in self._seen
         self._seen.add(id)

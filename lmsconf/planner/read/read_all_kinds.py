@@ -30,7 +30,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
 )
-from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
+from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
@@ -64,6 +64,7 @@ from lmsconf.planner.read.fields_and_groups import (
     read_smart_groups,
 )
 from lmsconf.planner.read.needed_listings import (
+    Matched,
     ReadContext,
     keep_keys,
     sorted_listing,
@@ -77,8 +78,8 @@ _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applicat
 def read_people(reading: ReadContext) -> Iterator[None]:
     """Read the people, with the attributes that are compared, and count them; no listing if only that is needed.
 
-    The first phase reads the first page, and all others if all people are needed in any case; the third the people in
-    lists, or else the other pages; the last what the listing of people does not have.
+    1: the first page, and all others if all people are needed in any case. 3: the people in lists, or else the other
+    pages. 4: what the listing of people does not have.
     """
     needed = USER in reading.needed or copies_answers(reading)
     index, keep = reading.answers, _kept(reading)
@@ -113,16 +114,20 @@ def read_people(reading: ReadContext) -> Iterator[None]:
     yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
-        matched = reading.match(USER, {USER: listing}, reading.manifests)
-        listing = read_attributes(reading, *matched, listing, rows)
-        listing = read_managed_groups(reading, matched[1], listing)
-    if reading.everything:
-        held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
-        reading.found[HOLDERS] = sorted_listing(
-            (HolderRow(RemoteId(id), people) for id, people in held.items()), rows.incomplete
-        )
+        listing = _with_attributes(reading, listing, rows)
     if needed:
         reading.found[USER] = listing
+
+
+def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
+    """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
+    matched = reading.match(USER, {USER: listing}, reading.manifests)
+    listing = read_attributes(reading, matched, listing, rows)
+    if reading.everything:
+        held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
+        holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
+        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
+    return read_managed_groups(reading, matched[1], listing)
 
 
 def count_people(api: Api) -> ListedRows:
@@ -199,8 +204,9 @@ def _only_in_lists(reading: ReadContext) -> bool:
     Declared people must be known by id, with keys that a single response has as the listing does.
     """
     people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
-    pins = {one.pin(reading.policy.workspace) for one in people}
-    all_known = pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
+    all_known = all(
+        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE for one in people
+    )
     may_all_manage = reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
     return not reading.everything and (all_known or not reading.covers(USER)) and may_all_manage
 
@@ -217,11 +223,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 
 
 def read_attributes(
-    reading: ReadContext,
-    planning: PlanContext,
-    matched: MatchResult[PersonSpec, PersonRow],
-    listing: Listing[PersonRow],
-    rows: ListedRows,
+    reading: ReadContext, matched: Matched, listing: Listing[PersonRow], rows: ListedRows
 ) -> Listing[PersonRow]:
     """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
 
@@ -229,9 +231,10 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    specs = {
+    planning, result = matched
+    specs: dict[str, PersonSpec] = {
         str(match.row.id): match.declared.spec
-        for match in matched.matches
+        for match in result.matches
         if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
     listed = {
@@ -254,7 +257,7 @@ def read_attributes(
         everybody = everybody or reading.extended_rows()
         listing = _with_details(listing, _rights_among(everybody, unshown))
     listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if everybody is None and not has_enough_declared_admins(planning, _again(matched, listing)):
+    if everybody is None and not has_enough_declared_admins(planning, _again(result, listing)):
         everybody = reading.extended_rows()
     if everybody is not None:
         reading.found[ADMIN] = admin_listing(everybody, listing.rows)
@@ -334,8 +337,9 @@ def read_managed_groups(
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     admins = {str(row["userId"]) for row in everybody.rows if row.get("admin") is True}
-    active = (AdminRow(row.id, row.name) for row in people if row.id in admins and not row.archived)
-    return sorted_listing(active, everybody.incomplete)
+    return sorted_listing(
+        (AdminRow(row.id, row.name) for row in people if row.id in admins and not row.archived), everybody.incomplete
+    )
 
 
 def _again(
