@@ -125,8 +125,8 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
     """Return the header with how far the report can be trusted, and why."""
     basis = Basis.UNKNOWN if state.facts.incomplete else weakest_basis(bases)
-    reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.facts.incomplete, *state.reasons)))
-    return replace(header, basis=basis, reasons=reasons)
+    reasons = () if basis is Basis.EXACT else dict.fromkeys((*state.facts.incomplete, *state.reasons))
+    return replace(header, basis=basis, reasons=tuple(reasons))
 
 
 def _content(

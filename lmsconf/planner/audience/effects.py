@@ -296,8 +296,11 @@ def _unknown_people(
         lambda pair: (str(pair[1].address or ""), pair[1].reason),
     )
     for (_, reason), found in sorted(unknown.items()):
-        contents = tuple(dict.fromkeys(content for content, _ in found))
-        yield UnknownPeople(audience=found[0][1].address, contents=contents, reason=reason)
+        yield UnknownPeople(
+            audience=found[0][1].address,
+            contents=tuple(dict.fromkeys(content for content, _ in found)),
+            reason=reason,
+        )
 
 
 def _content(

@@ -87,15 +87,18 @@ class Memberships:
         self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         active_first = sorted(range(len(people)), key=lambda at: people[at].archived)
-        self._by_email = {normalize_email(people[at].email): at for at in reversed(active_first)}
-        self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
+        by_email = chain(
+            ((normalize_email(people[at].email), at) for at in reversed(active_first)),
+            ((person.address.name, len(people) + nth) for nth, person in enumerate(created)),
+            # An earlier e-mail stays known: manifests may rename an account.
+            ((email, positions[id]) for email, id in self.scope.emails.items() if id in positions),
+        )
+        self._by_email = dict(by_email)
         places = (
             (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
             for person in self.scope.people
         )
         self.changed_people = {position: person for position, person in places if position is not None}
-        # An earlier e-mail stays known: manifests may rename an account.
-        self._by_email.update({email: positions[id] for email, id in self.scope.emails.items() if id in positions})
         size = len(self.ids)
         self.active_before = to_bits((n for n, person in enumerate(people) if not person.archived), size)
         archived = to_bits((n for n, person in self.changed_people.items() if person.archived), size)
@@ -140,8 +143,11 @@ class Memberships:
             return Audience(before=self.active_before, after=self.active_after)
         position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
         bit = 0 if position is None else 1 << position
-        is_live = position is not None and position < len(self.facts.people.people)
-        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
+        return Audience(
+            before=bit & self.active_before,
+            after=bit & self.active_after,
+            is_live=position is not None and position < len(self.facts.people.people),
+        )
 
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
         """Return the conditions of a smart group before and after the plan; None where it does not exist."""
@@ -272,8 +278,8 @@ class Memberships:
         if predicted is not None and fact is not None:
             self.compared.append(fact == predicted)
             if fact != predicted:
-                given, listed = predicted.bit_count(), fact.bit_count()
-                reasons = [f"{address}: its conditions give {given} members, and the service lists {listed}"]
+                members = f"{predicted.bit_count()} members, and the service lists {fact.bit_count()}"
+                reasons = [f"{address}: its conditions give {members}"]
         self.reasons.extend(reasons)
         if fact is None:
             return predicted, basis
@@ -296,8 +302,8 @@ class Memberships:
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
         known = [one for one in conditions if one.choices and one.system_condition is None]
-        new = self.active_after & ~self.active_before
-        return bool(conditions) and self._matching(known, self.answers_after, new, {}) != 0
+        created = self.active_after & ~self.active_before
+        return bool(conditions) and self._matching(known, self.answers_after, created, {}) != 0
 
     def _derived(
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits

@@ -59,8 +59,9 @@ class WorkspaceAccess(Memberships):
         key: AudienceKey | None = EVERYONE_KEY
         if address.kind == USER:
             position = self.position(address.name)
-            id = None if position is None else self.ids[position]
-            key = None if position is None else (USER, id or Ref(Address.of(USER, self.emails[position])))
+            if position is None:
+                return None
+            key = USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))
         elif address != EVERYONE:
             key = find_key(self.planning, self.facts, address)
         return None if key is None else self.audience(key)

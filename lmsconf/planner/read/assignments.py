@@ -138,9 +138,8 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
         for one in wanted
         if one.id in again and {row.id for row in again[one.id]} != {row.id for row in targets[one.id]}
     ]
-    incomplete = contents.incomplete
-    if differs and incomplete is None:
-        incomplete = f"those of {differs[0]} were read twice, with different results"
+    why = f"those of {differs[0]} were read twice, with different results" if differs else None
+    incomplete = contents.incomplete or why
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
     if edits is not None:

@@ -119,8 +119,11 @@ class ReadContext:
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
-        both = [wanted.manifests] if wanted.beside is None else [wanted.manifests, wanted.beside]
-        self.versions = [manifests.in_workspace(policy.workspace) for manifests in both]
+        self.versions = [
+            manifests.in_workspace(policy.workspace)
+            for manifests in (wanted.manifests, wanted.beside)
+            if manifests is not None
+        ]
         self.manifests = reduce(merge_manifests, self.versions)
         self.declared, self.absent = self.manifests.declared, self.manifests.absent
         self.chosen = Selection(self.declared, policy, absent=self.absent)
