@@ -72,8 +72,6 @@ class AccessFacts(Struct, frozen=True, kw_only=True):
 
     def of_plan(self) -> AccessFacts:
         """Return the same without the members of groups that the changes of the plan do not affect."""
-        if not self.beyond:
-            return self
         return replace(
             self,
             members={id: held for id, held in self.members.items() if (GROUP, id) not in self.beyond},
@@ -247,8 +245,8 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
     """
     leaving = [person.id for person in scope.people if person.leaves and person.id is not None]
     groups = facts.rows[GROUP]
-    if not leaving or len(leaving) >= len(groups):
-        return groups if leaving else ()
+    if len(leaving) >= len(groups):
+        return groups
     found: set[RemoteId] = set()
     for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in leaving]):
         listed = require_object(answer, "a person").get("memberOfGroups")

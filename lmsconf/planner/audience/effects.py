@@ -120,7 +120,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if not policy.effects:
         return PredictedEffects(
             effects=EFFECTS_OFF,
-            measures=unknown_measures(can_take=scope.takes, can_require=False),
+            measures=_by_guard(None if scope.takes else 0, 0),
             problems=(not_judged_problem(tests),) if tests else (),
         )
     predicted = PredictedEffects(
@@ -160,7 +160,7 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
             people=_unknown_counts(scope),
             unknown=(UnknownPeople(audience=None, contents=(), reason="; ".join(reasons)),),
         ),
-        measures=unknown_measures(can_take=scope.takes, can_require=scope.requires),
+        measures=_by_guard(None if scope.takes else 0, None if scope.requires else 0),
     )
 
 
@@ -198,7 +198,7 @@ def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
     )
     return PredictedEffects(
         effects=effects if api is None else with_progress(api, effects, losses, model.now),
-        measures=tuple(_measures(model, contents, totals, unknown=unknown)),
+        measures=_measures(model, contents, totals, unknown=unknown),
         problems=tuple(_warnings(model.scope, totals["archived_soon"].bit_count())),
         sizes=model.sizes(),
         left=_leaving(model, audiences),
@@ -225,33 +225,33 @@ def _changed_contents(
 
 def _measures(
     model: Memberships, contents: Iterable[ContentEffects], totals: Mapping[str, Bits], *, unknown: bool
-) -> Iterator[GuardCount]:
-    """Yield what the guards count of distinct people, and how many lose each content. unknown: whether one is.
+) -> tuple[GuardCount, ...]:
+    """Return what the guards count of distinct people, and how many lose each content. unknown: whether one is.
 
     Of a content the share alone is judged, as the same people may lose others.
     """
-    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
-    yield from _counted("people", None if unknown and model.scope.takes else harmed.bit_count(), 0)
-    for content in contents:
-        if content.before is not None:
-            yield GuardCount(
-                guard="people",
-                of=f"content {content.content}",
-                taken=content.counts.lose,
-                size=content.before,
-                counts=False,
-            )
-    bound = None if unknown and model.scope.requires else totals["bound"].bit_count()
-    yield from _counted("mandatory", bound, model.active_before.bit_count())
+    harmed = (totals["lose"] | totals["shortened"] | totals["archived_soon"]).bit_count()
+    bound = totals["bound"].bit_count()
+    shares = (
+        GuardCount(guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False)
+        for one in contents
+        if one.before is not None
+    )
+    return _by_guard(
+        None if unknown and model.scope.takes else harmed,
+        None if unknown and model.scope.requires else bound,
+        model.active_before.bit_count(),
+        shares,
+    )
 
 
-def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, ...]:
-    """Return what the guards count where effects are not known: a plan that can only add takes nothing."""
-    return (*_counted("people", None if can_take else 0, 0), *_counted("mandatory", None if can_require else 0, 0))
-
-
-def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
-    return () if taken == 0 else (GuardCount(guard=guard, of="all people", taken=taken, size=size),)
+def _by_guard(
+    harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
+) -> tuple[GuardCount, ...]:
+    """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
+    people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
+    mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
+    return (*((people,) if harmed != 0 else ()), *shares, *((mandatory,) if bound != 0 else ()))
 
 
 def _unknown_counts(scope: AccessScope) -> AccessCounts:

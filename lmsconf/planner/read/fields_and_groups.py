@@ -329,14 +329,11 @@ def read_with_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[tuple[Json,
         yield answer, None if data.get("members") is None else id_set(data, "members")
 
 
-_FEW_NAMES: Final = 3
-"""Up to how many smart groups are looked up one by one; the whole listing takes a request per hundred."""
-
-
 def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, RemoteId]:
     """Return the ids of smart groups by their names; those that are not listed, or listed twice, are left out."""
     ids: dict[Address, set[RemoteId]] = {one: set() for one in addresses}
-    queries = [{"filter": one.name} for one in addresses] if len(addresses) <= _FEW_NAMES else [{}]
+    # Few are looked up one by one; the whole listing takes a request per hundred.
+    queries = [{"filter": one.name} for one in addresses] if len(addresses) <= 3 else [{}]
     for row in (row for query in queries for row in read_listing(api, SMART_GROUP, query).rows):
         ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
     return {address: id for address, found in ids.items() if len(found) == 1 for id in found}
