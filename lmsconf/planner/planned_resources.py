@@ -80,7 +80,7 @@ def _changed(
 
 
 def _is_deleted(planning: PlanContext, selection: Selection, deletion: Deletion[Any]) -> bool:
-    """Whether a deletion is chosen, by itself or with its group; refuse the group's if `--except` excludes this one."""
+    """Whether a deletion is chosen, by itself or with its group; refuse the latter if `--except` excludes it."""
     if deletion.with_ is None or not planning.chosen(deletion.with_):
         return planning.chosen(deletion.address)
     _refuse_excluded(planning, selection, deletion.with_, deletion.address)
@@ -216,7 +216,8 @@ def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Po
 
 def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
     """Return the declared resources that are live under another name, with that name."""
-    live = ((match, normalize_name(match.row.name)) for result in results for match in result.matches if match.row)
+    matches = (match for result in results for match in result.matches)
+    live = ((match, normalize_name(match.row.name)) for match in matches if match.row)
     return ((match, name) for match, name in live if name != match.address.name)
 
 

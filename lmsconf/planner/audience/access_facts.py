@@ -195,7 +195,8 @@ def _targets(
     if live or scope.changes_accounts or scope.fields:
         wanted |= contents.keys()
     known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
-    return known | read_targets(reading.api, [contents[id] for id in sorted(wanted - known.keys()) if id in contents])
+    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
+    return known | read_targets(reading.api, rest)
 
 
 def _with_members(
@@ -208,7 +209,8 @@ def _with_members(
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
-    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if scope.fields or scope.changes_accounts else ())
+    any_smart = scope.fields or scope.changes_accounts
+    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
     facts = replace(facts, conditions=smart)
     wanted = {
         *_audiences_of(facts, affected_contents(scope, facts)),

@@ -77,12 +77,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         placed = state.assignments(id)
         bases.extend(one.audience.basis for one in placed)
         held = _content(state, id, placed, position, planned=header.planned)
-        # In whose audience the person is, or may be, on one side.
-        leading = tuple(
-            route
-            for route in held.routes
-            if any(side is not None and side.member is not False for side in (route.before, route.after))
-        )
+        leading = tuple(filter(_leads, held.routes))
         has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
         if content is not None:
             contents.append(held)
@@ -103,7 +98,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
 
 def find_person(state: WorkspaceAccess, email: str) -> int:
     """Return the position of a person who is active. Raises ProblemsFound for anybody else."""
-    position = state.position(email)
+    position = state.by_email.get(normalize_email(email))
     active = state.active_before | state.active_after
     if position is not None and active >> position & 1:
         return position
@@ -127,6 +122,11 @@ def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[
     basis = Basis.UNKNOWN if state.facts.incomplete else weakest_basis(bases)
     reasons = () if basis is Basis.EXACT else dict.fromkeys((*state.facts.incomplete, *state.reasons))
     return replace(header, basis=basis, reasons=tuple(reasons))
+
+
+def _leads(route: AccessRoute) -> bool:
+    """Whether a person is, or may be, in the audience of an assignment on one side."""
+    return any(side is not None and side.member is not False for side in (route.before, route.after))
 
 
 def _content(

@@ -165,7 +165,7 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
 
 
 def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
-    """Return the effects of a plan, with the people where its policy asks for them. api: to read progress with."""
+    """Return the effects of a plan, with rows of people if its policy says so. api: to read progress with."""
     rows = model.planning.policy.people
     affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
     assigned = {(name, id): model.assignments(id) for name, id in affected}
@@ -210,7 +210,7 @@ def _changed_contents(
     assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
     totals: Counter[str],
 ) -> Iterator[tuple[ContentEffects, ContentAccess | None]]:
-    """Yield each content that changes, with its sets, and each that is not known; add all sets to `totals`."""
+    """Yield each content that changes, with its sets, or that is not known; add all sets to `totals`."""
     ends = model.ends()
     for (name, id), assignments in assigned.items():
         if not all(assignment.audience.is_known for assignment in assignments):
@@ -226,7 +226,7 @@ def _changed_contents(
 def _measures(
     model: Memberships, contents: Iterable[ContentEffects], totals: Mapping[str, Bits], *, unknown: bool
 ) -> tuple[GuardCount, ...]:
-    """Return what the guards count of distinct people, and how many lose each content. unknown: whether one is.
+    """Return what the guards count of distinct people, and how many lose each content. unknown: if one is.
 
     Of a content the share alone is judged, as the same people may lose others.
     """

@@ -57,10 +57,11 @@ class Memberships:
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     now: the time of the plan, in epoch seconds. fields: the names of those whose answers count beside those of
-    conditions. ids, emails: by position, the id of a new account being None. changed_people: position → the plan's
-    change. answers_before, answers_after: who picked what, of the fields that conditions ask for, and `fields`.
-    compared: whether the predicted members of each smart group that could be compared are the live ones. reasons: why
-    something is not known or an estimate; more are added as questions are asked.
+    conditions. ids, emails: by position, the id of a new account being None. by_email: normalized e-mail, before or
+    after the plan → position. changed_people: position → the plan's change. answers_before, answers_after: who picked
+    what, of the fields that conditions ask for, and `fields`. compared: whether the predicted members of each smart
+    group that could be compared are the live ones. reasons: why something is not known or an estimate; more are added
+    as questions are asked.
     """
 
     def __init__(
@@ -93,9 +94,9 @@ class Memberships:
             # An earlier e-mail stays known: manifests may rename an account.
             ((email, positions[id]) for email, id in self.scope.emails.items() if id in positions),
         )
-        self._by_email = dict(by_email)
+        self.by_email = dict(by_email)
         places = (
-            (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
+            (self.by_email[person.address.name] if person.id is None else positions.get(person.id), person)
             for person in self.scope.people
         )
         self.changed_people = {position: person for position, person in places if position is not None}
@@ -141,7 +142,7 @@ class Memberships:
             return self._group(id) if kind == GROUP else self._smart_group(id)
         if kind != USER:
             return Audience(before=self.active_before, after=self.active_after)
-        position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
+        position = self.by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
         bit = 0 if position is None else 1 << position
         return Audience(
             before=bit & self.active_before,
@@ -162,10 +163,6 @@ class Memberships:
         groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
         smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
         return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
-
-    def position(self, email: str) -> int | None:
-        """Return the position of a person by an e-mail before or after the plan, in any case."""
-        return self._by_email.get(normalize_email(email))
 
     def sizes(self) -> dict[Address, AudienceSize]:
         """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
@@ -194,7 +191,7 @@ class Memberships:
         return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
 
     def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the live members of a group that are active: an estimate, if there are others than listed people."""
+        """Return the active ones of the live members of a group: an estimate, if some are not listed as people."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             members = count_noun(unlisted, "member is", "members are")
             self.reasons.append(f"{address}: {members} in no list of people, and not counted")
@@ -206,7 +203,8 @@ class Memberships:
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
-        return self.scope.addresses.get((kind, id)) or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+        changed = self.scope.addresses.get((kind, id))
+        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
     def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
@@ -237,7 +235,7 @@ class Memberships:
             return self._unknown(group, f"the members of {address} were not read")
         before, basis = self._members(live, address)
         joins, leaves = (
-            to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
+            to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
             for people in (change.joins, change.leaves)
         )
         after = 0 if change.deleted else (before & ~leaves) | joins
@@ -360,7 +358,7 @@ class Memberships:
         """Return the assignments of one content before and after the plan, by address."""
         changes = self._changed_assignments.get(content, ())
         by_row = {change.row.id: change for change in changes if change.row is not None}
-        # By id: reasons come in the order of these questions, and a service may list assignments in any order.
+        # By id: reasons come in the order of these questions, and a service may list assignments in any.
         live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
         placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
         for change in changes:

@@ -21,7 +21,7 @@ from lmsconf.model.access import (
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import count_noun, did_you_mean, normalize_name
+from lmsconf.model.names import count_noun, did_you_mean, normalize_email, normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessQuery,
@@ -58,7 +58,7 @@ class WorkspaceAccess(Memberships):
         """Return an audience; None if it is neither live nor planned. Raises LmsconfError for a name that is twice."""
         key: AudienceKey | None = EVERYONE_KEY
         if address.kind == USER:
-            position = self.position(address.name)
+            position = self.by_email.get(normalize_email(address.name))
             if position is None:
                 return None
             key = USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))

@@ -121,8 +121,8 @@ class AssignmentSide(NamedTuple):
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; None where it is not there.
 
-    to: the address of its audience, and key: its kind and id, None if it is not known. causes: the changed resources on
-    the path from people to the content through it.
+    to: the address of its audience, and key: its kind and id, None if it is not known. causes: the changed
+    resources on the path from people to the content through it.
     """
 
     address: Address

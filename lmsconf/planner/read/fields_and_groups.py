@@ -124,7 +124,8 @@ def _people_in(groups: Iterable[GroupRow]) -> frozenset[RemoteId]:
 
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
     """Return whether a group declares lists, or is renamed."""
-    return (match.row is not None and match.row.name != match.address.name) or any(declared_lists(match.declared.spec))
+    is_renamed = match.row is not None and match.row.name != match.address.name
+    return is_renamed or any(declared_lists(match.declared.spec))
 
 
 def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> dict[RemoteId, GroupRow]:
@@ -253,9 +254,8 @@ def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     wanted = listing.rows
     # Where a field changes, all are needed, since any may have a condition on it.
     if not (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
-        wanted = tuple(
-            chain(*reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None))
-        )
+        lists = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
+        wanted = tuple(chain(*lists))
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.people_in_lists.update(*(row.managers or () for row in details.values()))

@@ -48,7 +48,7 @@ class ExtendedInfoListing(Struct):
     _seen: set[RemoteId] = field(default_factory=set)
 
     def collect(self, manual: frozenset[str], person: Row) -> Row:
-        """Keep the groups of a person, and return the id and the rights. manual: the ids of the manual groups."""
+        """Keep the groups of a person; return the id and the rights. manual: the ids of the manual groups."""
         id = RemoteId(str(person["userId"]))
         self.is_clear = self.is_clear and id not in self._seen
         self._seen.add(id)

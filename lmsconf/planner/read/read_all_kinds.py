@@ -78,8 +78,7 @@ _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applicat
 def read_people(reading: ReadContext) -> Iterator[None]:
     """Read the people, with the attributes that are compared, and count them; no listing if only that is needed.
 
-    1: the first page, and all others if all people are needed in any case. 3: the people in lists, or else the other
-    pages. 4: what the listing of people does not have.
+    1: the first page, or all. 3: the people in lists, or else the other pages. 4: what the listing does not have.
     """
     needed = USER in reading.needed or copies_answers(reading)
     index, keep = reading.answers, _kept(reading)
@@ -108,9 +107,8 @@ def read_people(reading: ReadContext) -> Iterator[None]:
     rows = replace(rows, rows=(*rows.rows, *unlisted))
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
-        reading.found[ANSWERS] = sorted_listing(
-            (index.people[RemoteId(str(row["userId"]))] for row in rows.rows), rows.incomplete
-        )
+        kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
+        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
@@ -299,8 +297,9 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
 
 
 def _single_values(spec: PersonSpec, row: Row) -> dict[str, object]:
-    """Return the declared values that only the response for one person has, and the rights where these are compared."""
-    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | (parse_rights(row) if spec.needs_live_rights else {})
+    """Return the declared values that only the response for one person has, and the rights if compared."""
+    rights = parse_rights(row) if spec.needs_live_rights else {}
+    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | rights
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
