@@ -63,17 +63,17 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     Raises ProblemsFound for an unknown or archived person, or an unknown content.
     """
     position = find_person(state, email)
-    names = {id: state.facts.content_name(id) for id in state.facts.contents}
-    wanted = [id for id, name in names.items() if content in (None, name)]
+    names = [(state.facts.content_name(id), id) for id in state.facts.contents]
+    wanted = sorted(pair for pair in names if content in (None, pair[0]))
     if content is not None and not wanted:
         raise problem_found(
             "content/unknown",
             f'the catalog has no content "{content}"',
-            did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes.",
+            did_you_mean(content, (name for name, _ in names)) or "Write the whole name, as in the catalog, in quotes.",
         )
     contents: list[PersonContent] = []
     bases: list[Basis] = []
-    for id in sorted(wanted, key=lambda id: (names[id], id)):
+    for _, id in wanted:
         placed = state.assignments(id)
         bases.extend(one.audience.basis for one in placed)
         held = _content(state, id, placed, position, planned=header.planned)

@@ -106,8 +106,8 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         yield
         people = reading.listings[USER]
         ids = () if people.incomplete else {row.id for row in people.rows}
-        details = _from_people(reading, extended, [*wanted, *compared], ids)
-        details = details or _from_groups(reading.api, wanted, compared)
+        by_person = _from_people(reading, extended, [*wanted, *compared], ids)
+        details = by_person or _from_groups(reading.api, wanted, compared)
     else:
         details = _from_groups(reading.api, wanted, compared)
         reading.people_in_lists |= _people_in(details.values())
@@ -236,6 +236,7 @@ def _from_people(
         rows is None
         or rows.incomplete
         or not listed.is_clear
+        or listed.read != len(rows.rows)
         or {str(row["userId"]) for row in rows.rows} != set(people)
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
         or any(listed.names[row.id] - {row.name, ""} for row in wanted)

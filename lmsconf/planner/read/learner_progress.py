@@ -89,8 +89,8 @@ def _rows(api: Api, filters: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]
     """Yield all results, page by page until one is empty."""
     skip, seen = 0, set[str]()
     while True:
-        options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
-        answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
+        page: Json = {"skip": skip, "limit": _AT_ONCE}
+        answer = require_object(api.search("analytics.results", {**filters, "options": page}), "the results")
         if not isinstance(answer.get("list"), list):
             raise InvalidResponse("a response is missing its list of results")
         rows = object_list(answer, "list")

@@ -38,20 +38,20 @@ class ExtendedInfoListing(Struct):
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
 
     members, managers: id of a manual group → ids of people. names: the names by which it was listed.
-    is_clear: False if a person was listed twice or without groups, or a group without its id.
+    is_clear: False if a person was listed without groups, or a group without its id. read: how many rows were read;
+    more than there are people if the listing was read twice.
     """
 
     members: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
     managers: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
     names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     is_clear: bool = True
-    _seen: set[RemoteId] = field(default_factory=set)
+    read: int = 0
 
     def collect(self, manual: frozenset[str], person: Row) -> Row:
         """Keep the groups of a person; return the id and the rights. manual: the ids of the manual groups."""
         id = RemoteId(str(person["userId"]))
-        self.is_clear = self.is_clear and id not in self._seen
-        self._seen.add(id)
+        self.read += 1
         for key, held in (("memberOfGroups", self.members), ("managerOfGroups", self.managers)):
             groups = person.get(key)
             for group in groups if isinstance(groups, list) else [None]:
