@@ -76,21 +76,20 @@ class Readings(Struct):
             self._possible[uses.union(*linked)] = left
 
     def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
-        """Return the meanings that stay possible; None if there are too many to try."""
+        """Return the meanings that stay possible; None if there are too many to try.
+
+        IS_ANY beside choices means these, unless a smart group that was compared has it.
+        """
         known = {linked: meanings for linked, meanings in self._possible.items() if linked & uses}
-        new = ([{use: one} for one in Reading] for use in sorted(uses.difference(*known)))
+        new = (
+            [{use: one} for one in Reading if one is Reading.CHOICES or use != IS_ANY_OF or self.groups[use]]
+            for use in sorted(uses.difference(*known))
+        )
         parts: list[Sequence[Meaning]] = [*known.values(), *new]
         # All combinations are tried, of six words at once.
         if prod(map(len, parts)) > len(Reading) ** 6:
             return None
         return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
-
-    def left(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
-        """Return the meanings that stay possible; IS_ANY beside choices means these, unless members show otherwise."""
-        meanings = self.possible(uses)
-        if meanings is None or self.groups[IS_ANY_OF]:
-            return meanings
-        return [one for one in meanings if one.get(IS_ANY_OF, Reading.CHOICES) is Reading.CHOICES]
 
     def doubts(self, uses: Collection[Use], meanings: Collection[Meaning]) -> Iterator[str]:
         """Yield how each use was read; nothing where members follow from choices alone."""

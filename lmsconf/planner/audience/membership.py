@@ -152,8 +152,7 @@ class Memberships:
 
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
         """Return the conditions of a smart group before and after the plan; None where it does not exist."""
-        live = self.facts.conditions.get(id)
-        before = None if live is None else live.conditions
+        before = self.facts.conditions[id].conditions if id in self.facts.conditions else None
         return before, self.scope.smart_groups.get(id, before)
 
     def group_audiences(self) -> Iterator[Audience]:
@@ -311,7 +310,7 @@ class Memberships:
         if reason is not None:
             return None, Basis.UNKNOWN, (f"{address}: {reason}",)
         uses = uses_of(conditions)
-        meanings = self.readings.left(uses)
+        meanings = self.readings.possible(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
             return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
@@ -349,7 +348,7 @@ class Memberships:
     def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
         """Return whether a person whose answer is known meets a condition; None if that is not known."""
         use = use_of(condition)
-        meanings = self.readings.left(uses_of([condition])) or ()
+        meanings = self.readings.possible(uses_of([condition])) or ()
         readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
         met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
         return met.pop() if len(met) == 1 else None
