@@ -167,8 +167,11 @@ def _read_in_progress(
     # is read whether or not it is replaced.
     groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if name in reading.needed]
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
-    listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
+    listings: dict[str, Listing[Any]] = {
+        CONTENT: contents,
+        CONTENT_TARGET: rows,
+        **{kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))},
+    }
     audiences = live_audiences(reading.plan_context(listings))
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.

@@ -9,6 +9,7 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -163,14 +164,11 @@ def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> b
 
 def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
     """Return those of some people who are archived, or whose ids the service rejects."""
-    found = set[RemoteId]()
+    found = set(ids)
     for id in sorted(ids):
-        try:
-            answer = reading.api.get("users.get", path={"userId": id})
-        except Rejected:
-            found.add(id)
-        else:
-            found |= {id} if require_object(answer, "a user").get("archivedAt") else set()
+        with suppress(Rejected):
+            if not require_object(reading.api.get("users.get", path={"userId": id}), "a user").get("archivedAt"):
+                found.remove(id)
     return found
 
 
