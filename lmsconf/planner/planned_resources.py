@@ -68,12 +68,12 @@ def _changed(
         address = match.address
         sides = diff(planning, match) if planning.chosen(match.along or address) else None
         if planning.policy.additive and sides is not None and sides.before is not None:
-            added = additions_only(sides)
-            if added.after != sides.after:
+            whole, sides = sides, additions_only(sides)
+            if sides.after != whole.after:
                 left_out.append(address)
             # It renames nothing, so the plan is checked under the name that the resource keeps.
-            name = (added.after or {}).get(kind.name_key)
-            address, sides = Address.of(kind.name, name) if isinstance(name, str) else address, added
+            name = (sides.after or {}).get(kind.name_key)
+            address = Address.of(kind.name, name) if isinstance(name, str) else address
         if sides is not None and sides.before != sides.after:
             action = Action.CREATE if match.row is None else update
             yield PlannedResource(address=address, subject=match, sides=sides, action=action)

@@ -86,8 +86,9 @@ class AccessFacts(Struct, frozen=True, kw_only=True):
     def may_be_in(self, row: TargetRow, audiences: frozenset[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
         key = self.target_audiences.of(row)
-        keys = [(kind, row.target) for kind in self.target_audiences.candidates(row)] if key is None else [key]
-        return not audiences.isdisjoint(keys)
+        if key is not None:
+            return key in audiences
+        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
 
 
 def facts_from_snapshot(planning: PlanContext) -> AccessFacts:

@@ -295,11 +295,10 @@ def _unknown_people(
         ),
         lambda pair: (str(pair[1].address or ""), pair[1].reason),
     )
-    for (_, reason), found in sorted(unknown.items()):
+    for key in sorted(unknown):
+        contents, audiences = zip(*unknown[key], strict=True)
         yield UnknownPeople(
-            audience=found[0][1].address,
-            contents=tuple(dict.fromkeys(content for content, _ in found)),
-            reason=reason,
+            audience=audiences[0].address, contents=tuple(dict.fromkeys(contents)), reason=audiences[0].reason
         )
 
 

@@ -157,8 +157,10 @@ class Memberships:
 
     def group_audiences(self) -> Iterator[Audience]:
         """Return each group whose members were read, or may change."""
-        moved, live = moved_audiences(self.scope, self.facts), self.facts.conditions.items()
-        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved)
+        moved = moved_audiences(self.scope, self.facts)
+        read = (
+            id for id, group in self.facts.conditions.items() if group.members is not None or (SMART_GROUP, id) in moved
+        )
         groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
         smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
         return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
@@ -190,7 +192,7 @@ class Memberships:
         return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
 
     def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the active ones of the live members of a group: an estimate, if some are not listed as people."""
+        """Return the active live members of a group: an estimate, if some are not listed as people."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             members = count_noun(unlisted, "member is", "members are")
             self.reasons.append(f"{address}: {members} in no list of people, and not counted")
@@ -217,9 +219,10 @@ class Memberships:
         return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
 
     def _group(self, id: RemoteId | Ref) -> Audience:
-        is_changed, change = id in self.scope.groups, self.scope.groups.get(id, ChangedGroup())
+        is_changed = id in self.scope.groups
         if not is_changed and id not in self.facts.rows[GROUP]:
             return _NOBODY
+        change = self.scope.groups.get(id, ChangedGroup())
         address = self._group_address(GROUP, id)
         group = Audience(
             before=0,
@@ -357,7 +360,7 @@ class Memberships:
         """Return the assignments of one content before and after the plan, by address."""
         changes = self._changed_assignments.get(content, ())
         by_row = {change.row.id: change for change in changes if change.row is not None}
-        # By id: reasons come in the order of these questions, and a service may list assignments in any.
+        # By id: reasons come in the order of these questions, whatever order a service lists assignments in.
         live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
         placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
         for change in changes:

@@ -126,7 +126,8 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if people is None:
         reading.needs_all_people = True
     else:
-        reading.people_in_lists.update(people, _read_in_progress(reading, contents, targets, lists_people=False))
+        kept = _read_in_progress(reading, contents, targets, lists_people=False)
+        reading.people_in_lists.update(people, kept)
     yield
     yield
     if people is None:
