@@ -111,7 +111,7 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         details = by_person or _from_groups(reading.api, wanted, compared)
     else:
         details = _from_groups(reading.api, wanted, compared)
-        reading.people_in_lists |= _people_in(details.values())
+        reading.people_in_lists.update(_people_in(details.values()))
         if replaces:
             yield
             yield
