@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -41,7 +41,6 @@ from lmsconf.planner.check_guards import (
     count_for_guards,
     evaluate_guards,
     find_protected_changes,
-    find_protected_losses,
 )
 from lmsconf.planner.planned_resources import (
     PlannedResource,
@@ -56,9 +55,6 @@ from lmsconf.planner.planned_resources import (
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
-
-if TYPE_CHECKING:
-    from lmsconf.planner.audience.effects import PredictedEffects
 
 
 class DraftPlan(Struct, frozen=True, kw_only=True):
@@ -273,22 +269,6 @@ def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
         for key in assumed_keys_of_call(api_spec, call.operation, call.path, call.body, finds_nothing=finds_nothing):
             relying.setdefault(key, []).append(call)
     return dict(sorted(relying.items()))
-
-
-def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
-    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
-    plan, policy = draft.plan, draft.planning.policy
-    measures = (*plan.measures, *predicted.measures)
-    refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
-    left = {address: leave for address, leave in predicted.left.items() if address not in refused}
-    losses = find_protected_losses(left, (*policy.guards.protect, *draft.protect))
-    return replace(
-        plan,
-        effects=predicted.effects,
-        measures=measures,
-        guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems, *losses),
-    )
 
 
 def _selected_problems(

@@ -45,13 +45,29 @@ def planned_resources(
 
     Refuses to delete a group if `--except` excludes a resource that is deleted with it.
     """
-    out: list[PlannedResource] = []
-    additive = planning.policy.additive
+    planned = list(_changed(kind, planning, result.matches, left_out))
+    deletions = [one for one in result.deletions if _is_deleted(planning, selection, one)]
+    if planning.policy.additive:
+        left_out.extend(one.address for one in deletions)
+    else:
+        planned.extend(
+            PlannedResource(
+                address=one.address, subject=one, sides=state_before_deletion(planning, one), action=Action.DELETE
+            )
+            for one in deletions
+        )
+    return sorted(planned, key=lambda item: (item.address, item.action))
+
+
+def _changed(
+    kind: Kind, planning: PlanContext, matches: Iterable[Match[Any, Any]], left_out: list[Address]
+) -> Iterator[PlannedResource]:
+    """Yield the declared resources that are chosen and differ from their rows."""
     update = update_action(planning) if kind.name == CONTENT_TARGET else Action.UPDATE
-    for match in result.matches:
-        address, action = match.address, Action.CREATE if match.row is None else update
+    for match in matches:
+        address = match.address
         sides = diff(planning, match) if planning.chosen(match.along or address) else None
-        if additive and sides is not None and sides.before is not None and sides.before != sides.after:
+        if planning.policy.additive and sides is not None and sides.before is not None:
             whole, sides = sides, additions_only(sides)
             if sides.after != whole.after:
                 left_out.append(address)
@@ -59,18 +75,16 @@ def planned_resources(
             name = (sides.after or {}).get(kind.name_key)
             address = Address.of(kind.name, name) if isinstance(name, str) else address
         if sides is not None and sides.before != sides.after:
-            out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
-    for deletion in result.deletions:
-        cause = deletion.with_ if deletion.with_ and planning.chosen(deletion.with_) else None
-        if cause and selection.excludes(deletion.address):
-            _report_alone(planning, cause, deletion.address)
-        is_chosen = cause or planning.chosen(deletion.address)
-        if is_chosen and additive:
-            left_out.append(deletion.address)
-        elif is_chosen:
-            sides = state_before_deletion(planning, deletion)
-            out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
-    return sorted(out, key=lambda item: (item.address, item.action))
+            action = Action.CREATE if match.row is None else update
+            yield PlannedResource(address=address, subject=match, sides=sides, action=action)
+
+
+def _is_deleted(planning: PlanContext, selection: Selection, deletion: Deletion[Any]) -> bool:
+    """Whether a deletion is chosen, by itself or with its group; refuse the latter if `--except` excludes it."""
+    if deletion.with_ is None or not planning.chosen(deletion.with_):
+        return planning.chosen(deletion.address)
+    _refuse_excluded(planning, selection, deletion.with_, deletion.address)
+    return True
 
 
 def add_side_effects(
@@ -81,16 +95,15 @@ def add_side_effects(
     Refuses a resource that both a call and the service would change: the result would be undefined.
     """
     changed = {item.address for item in items}
-    effects: list[PlannedResource] = []
     for effect in planning.side_effects:
-        if selection.excludes(effect.address):
-            _report_alone(planning, effect.with_, effect.address)
+        _refuse_excluded(planning, selection, effect.with_, effect.address)
         if effect.address in changed:
             _report_both(planning, effect)
-        else:
-            effects.append(
-                PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
-            )
+    effects = (
+        PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
+        for effect in planning.side_effects
+        if effect.address not in changed
+    )
     order = list(KINDS)
     return sorted([*items, *effects], key=lambda item: (order.index(item.address.kind), item.address, item.action))
 
@@ -106,13 +119,14 @@ def _report_both(planning: PlanContext, effect: SideEffect) -> None:
     )
 
 
-def _report_alone(planning: PlanContext, cause: Address, along: Address) -> None:
-    planning.problem(
-        "select/goes-along",
-        f"{cause}: {along} is deleted with it, but --except excludes that",
-        hint=f"Exclude both: --except {shell_quoted(cause)}.",
-        address=cause,
-    )
+def _refuse_excluded(planning: PlanContext, selection: Selection, cause: Address, along: Address) -> None:
+    if selection.excludes(along):
+        planning.problem(
+            "select/goes-along",
+            f"{cause}: {along} is deleted with it, but --except excludes that",
+            hint=f"Exclude both: --except {shell_quoted(cause)}.",
+            address=cause,
+        )
 
 
 def report_unrenamed_references(
@@ -121,8 +135,11 @@ def report_unrenamed_references(
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
-    renamed = (match.address for match, _ in _renamed(results.values()))
-    waiting = {address for address in renamed if planning.policy.additive or not planning.chosen(address)}
+    waiting = {
+        match.address
+        for match, _ in _renamed(results.values())
+        if planning.policy.additive or not planning.chosen(match.address)
+    }
     changing = [(item.address, item.subject.declared) for item in items if isinstance(item.subject, Match)]
     for address, declared in changing if waiting else ():
         for other in (one for one in dependencies(declared) if one in waiting):
@@ -199,11 +216,10 @@ def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Po
 
 
 def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
-    """Yield the declared resources that are live under another name, with that name."""
-    for match in (match for result in results for match in result.matches):
-        name = match.address.name if match.row is None else normalize_name(match.row.name)
-        if name != match.address.name:
-            yield match, name
+    """Return the declared resources that are live under another name, with that name."""
+    matches = (match for result in results for match in result.matches)
+    live = ((match, normalize_name(match.row.name)) for match in matches if match.row)
+    return ((match, name) for match, name in live if name != match.address.name)
 
 
 def _left_alone(entry: DesiredResource[Any] | DeleteEntry[Any], name: Address) -> Problem:

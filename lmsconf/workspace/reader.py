@@ -31,7 +31,7 @@ from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.lint_rules import lint_plan
-from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
+from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot
 from lmsconf.project.settings import Settings
@@ -183,7 +183,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         reading: None if it is made from a snapshot file.
         """
-        from lmsconf.planner.audience.effects import predict_effects_of_plan
+        from lmsconf.planner.audience.effects import predict_effects_of_plan, with_effects
 
         if reading is None:
             predicted, requests = predict_effects_of_plan(draft, None), 0

@@ -5,12 +5,14 @@ import hmac
 import json
 from collections.abc import Callable
 from datetime import date
+from threading import Thread
 from typing import Any
 
 import pytest
 from texts import listed_cases
 
 from lmsconf.api.request_encoding import decode
+from lmsconf.api.spec import ApiSpec
 from lmsconf.documents import snapshot_file
 from lmsconf.errors import InvalidResponse, LmsconfError
 from lmsconf.kinds.custom_field.types import parse_field_row
@@ -18,13 +20,16 @@ from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
+from lmsconf.model.calls import ListedRows
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.guards import IN_USE, diff_settings
+from lmsconf.model.guards import IN_USE, Policy, diff_settings
 from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, with_offset
 from lmsconf.planner.read.assignments import EditRow, last_edits, parse_edit_rows
+from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.snapshot_redaction import pseudonym
 
 
@@ -251,3 +256,23 @@ def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
     """It may be anything, the field's own id among it, so it is an error that names the field."""
     with pytest.raises(InvalidResponse, match="to Dept h"):
         parse_answer("Dept", value)
+
+
+def test_jobs_that_ask_at_once_read_the_extended_listing_once() -> None:
+    """Whoever asks first reads it, and the others, who ask before it is there, wait for it."""
+    asked: list[str] = []
+    others = [Thread(target=lambda: reading.extended_rows()) for _ in range(50)]
+
+    class Service:
+        def rows(self, operation: Any, **_: Any) -> ListedRows:
+            asked.append(operation.name)
+            for one in others if len(asked) == 1 else ():
+                one.start()
+            return ListedRows(rows=())
+
+    wanted = ReadScope(Manifests(), Policy(workspace="w", today=date(2026, 1, 1)))
+    reading = ReadContext(Service(), wanted, ApiSpec.default())  # type: ignore[arg-type]  # it lists, and no more
+    reading.extended_rows()
+    for one in others:
+        one.join()
+    assert asked == ["users.extended-info"]

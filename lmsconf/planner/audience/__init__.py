@@ -7,6 +7,5 @@ choice_holders    which people hold which choices, before and after a plan
 membership        who is in which audience, and what assignments a content has, before and after a plan
 people_questions  answers to questions about one person or audience, and to the tests of manifests
 effects           people before and after → the effects, the rows of `--people`, and what the guards count
-learner_progress  progress and certificates of those who lose a content
 access_reports    what one person has and why, who is in one audience, and the results of tests
 """

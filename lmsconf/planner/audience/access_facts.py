@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -26,7 +25,7 @@ from lmsconf.kinds.shared.managed_resources import claim_of
 from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import require_object
-from lmsconf.kinds.smart_group import SmartGroupRow, parse_detail_row
+from lmsconf.kinds.smart_group import ConditionRow, SmartGroupRow, parse_detail_row
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import grouped, normalize_name
@@ -47,16 +46,15 @@ class LiveSmartGroup(Struct, frozen=True):
     members: distinct ids; of thousands of groups, tuples take a fifth of the memory of sets.
     """
 
-    row: SmartGroupRow
+    conditions: tuple[ConditionRow, ...]
     members: tuple[RemoteId, ...] | None
 
 
-class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
+class AccessFacts(Struct, frozen=True, kw_only=True):
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
     contents: the names in the catalog, as in addresses. rows: of live groups and smart groups, by kind and id.
-    targets: the live targets of every content that was read. planned: those that the plan was made from.
-    groups_incomplete: why a group may be missing.
+    targets: the live targets of every content that was read. target_audiences: those that they may be for.
     beyond: (kind, id) of groups whose members were read only because they are asked for.
     """
 
@@ -67,16 +65,12 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
     members: Mapping[RemoteId | Ref, frozenset[RemoteId]]
     conditions: Mapping[RemoteId | Ref, LiveSmartGroup]
     targets: Mapping[RemoteId, tuple[TargetRow, ...]]
-    everyone: str
-    planned: tuple[TargetRow, ...] = ()
-    groups_incomplete: str | None = None
+    target_audiences: Audiences
     incomplete: tuple[str, ...] = ()
     beyond: frozenset[AudienceKey | None] = frozenset()
 
     def of_plan(self) -> AccessFacts:
         """Return the same without the members of groups that the changes of the plan do not affect."""
-        if not self.beyond:
-            return self
         return replace(
             self,
             members={id: held for id, held in self.members.items() if (GROUP, id) not in self.beyond},
@@ -88,25 +82,11 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
         """Return the name of a content, as in addresses."""
         return self.contents.get(id) or f"content id {id}"
 
-    @cached_property
-    def target_audiences(self) -> Audiences:
-        """The audiences that the targets may be for, as the plan finds them."""
-        return audiences_among(
-            {
-                **{kind: ((row.id, row.name) for row in rows.values()) for kind, rows in self.rows.items()},
-                USER: ((person.id, person.email) for person in self.people.people),
-            },
-            chain(self.planned, chain.from_iterable(self.targets.values())),
-            self.everyone,
-            planned=self.planned,
-            incomplete=self.groups_incomplete,
-        )
-
-    def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
+    def may_be_in(self, row: TargetRow, audiences: frozenset[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
-        audience = self.target_audiences.of(row)
-        if audience is not None:
-            return audience in audiences
+        key = self.target_audiences.of(row)
+        if key is not None:
+            return key in audiences
         return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
 
 
@@ -114,18 +94,18 @@ def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
     """Return what the snapshot of a plan holds, read from a file; it lacks the members of smart groups."""
     snapshot = planning.snapshot
     listings = {kind: snapshot.of(kind) for kind in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)}
-    targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
-    targets |= grouped(snapshot.rows(TargetRow), lambda row: row.content)
     return AccessFacts(
         people=AnswerIndex(tuple(map(answers_of, snapshot.rows(PersonRow))), has_answers=True),
         fields={row.id: row for row in snapshot.rows(FieldRow)},
         contents={row.id: normalize_name(row.name) for row in snapshot.rows(ContentRow)},
         rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
-        conditions={row.id: LiveSmartGroup(row, None) for row in snapshot.rows(SmartGroupRow)},
-        targets={id: tuple(rows) for id, rows in targets.items()},
-        everyone=planning.api_spec.behaviour(EVERYONE_ID),
-        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        conditions={row.id: LiveSmartGroup(row.conditions or (), None) for row in snapshot.rows(SmartGroupRow)},
+        targets={
+            **{row.id: () for row in snapshot.rows(ContentRow)},
+            **{id: tuple(rows) for id, rows in grouped(snapshot.rows(TargetRow), lambda row: row.content).items()},
+        },
+        target_audiences=planning.audiences,
         incomplete=(
             *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
             *(
@@ -143,10 +123,11 @@ def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[Audienc
     smart = (
         id
         for id, group in facts.conditions.items()
-        if scope.changes_accounts or any(condition.field in fields for condition in group.row.conditions or ())
+        if scope.changes_accounts or any(condition.field in fields for condition in group.conditions)
     )
-    smart_groups = ((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))
-    return frozenset([*((GROUP, id) for id in scope.groups), *smart_groups])
+    return frozenset(
+        [*((GROUP, id) for id in scope.groups), *((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))]
+    )
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
@@ -167,15 +148,17 @@ def read_access_facts(
 
     query: what is read for questions, beside the effects.
     """
-    planned = planning.snapshot.listings
+    planned = planning.snapshot
     people = reading.answers.read(reading.api)
     listings = {
-        name: planned[name] if name in planned else read_listing(reading.api, name)
+        name: planned.of(name) if name in planned.listings else read_listing(reading.api, name)
         for name in (CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD)
     }
     nouns = {f"{kind.replace('_', ' ')}s": listing.incomplete for kind, listing in listings.items()}
     contents = {row.id: row for row in listings[CONTENT].rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
+    targets = _targets(reading, scope, contents, asked)
+    names = {kind: ((row.id, row.name) for row in listings[kind].rows) for kind in (GROUP, SMART_GROUP)}
     facts = AccessFacts(
         people=people,
         fields={row.id: row for row in listings[CUSTOM_FIELD].rows},
@@ -183,10 +166,14 @@ def read_access_facts(
         rows={kind: {row.id: row for row in listings[kind].rows} for kind in (GROUP, SMART_GROUP)},
         members={},
         conditions={},
-        targets=_targets(reading, scope, contents, asked),
-        everyone=reading.api_spec.behaviour(EVERYONE_ID),
-        planned=planning.snapshot.rows(TargetRow),
-        groups_incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        targets=targets,
+        target_audiences=audiences_among(
+            {**names, USER: ((person.id, person.email) for person in people.people)},
+            chain(planned.rows(TargetRow), *targets.values()),
+            reading.api_spec.behaviour(EVERYONE_ID),
+            planned=planned.rows(TargetRow),
+            incomplete=listings[GROUP].incomplete or listings[SMART_GROUP].incomplete,
+        ),
         incomplete=tuple(
             f"the listing of {noun} is not complete: {why}"
             for noun, why in {"people": people.incomplete, **nouns}.items()
@@ -207,9 +194,9 @@ def _targets(
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.fields:
         wanted |= contents.keys()
-    known = reading.targets
+    known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    return {id: known[id] for id in wanted & known.keys()} | read_targets(reading.api, rest)
+    return known | read_targets(reading.api, rest)
 
 
 def _with_members(
@@ -258,9 +245,10 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
     An id in `memberOfGroups` may be that of a smart group; a manual group of that id is then read in vain.
     """
-    leaving, groups = scope.leaving, facts.rows[GROUP]
-    if not leaving or len(leaving) >= len(groups):
-        return groups if leaving else ()
+    leaving = [person.id for person in scope.people if person.leaves and person.id is not None]
+    groups = facts.rows[GROUP]
+    if len(leaving) >= len(groups):
+        return groups
     found: set[RemoteId] = set()
     for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in leaving]):
         listed = require_object(answer, "a person").get("memberOfGroups")
@@ -272,10 +260,12 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
-    answers = zip(listed.items(), read_with_members(reading.api, listed), strict=True)
+    answers = zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     return {
-        id: LiveSmartGroup(parse_detail_row(row, answer), None if members is None else tuple(members))
-        for (id, row), (answer, members) in answers
+        row.id: LiveSmartGroup(
+            parse_detail_row(row, answer).conditions or (), None if members is None else tuple(members)
+        )
+        for row, (answer, members) in answers
     }
 
 
@@ -312,8 +302,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
             raise _twice(address, ids)
         id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    rows = facts.rows[kind].values()
-    if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:
+    live = sorted(row.id for row in facts.rows[kind].values() if normalize_name(row.name) == name)
+    if len(live) > 1:
         raise _twice(address, live)
     return (kind, live[0]) if live else None
 

@@ -21,7 +21,6 @@ from lmsconf.model.access import (
     AnswerState,
     AudienceMember,
     AudienceReport,
-    ConditionResult,
     HeldContent,
     PersonAccess,
     PersonContent,
@@ -38,7 +37,8 @@ from lmsconf.model.names import (
     normalize_email,
     normalize_name,
 )
-from lmsconf.planner.audience.choice_holders import FieldHolders
+from lmsconf.planner.audience.affected import Condition
+from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.people_questions import WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
     NONE,
@@ -63,14 +63,17 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     Raises ProblemsFound for an unknown or archived person, or an unknown content.
     """
     position = find_person(state, email)
-    names = {id: state.facts.content_name(id) for id in state.facts.contents}
-    wanted = [id for id, name in names.items() if content in (None, name)]
+    names = [(state.facts.content_name(id), id) for id in state.facts.contents]
+    wanted = sorted(pair for pair in names if content in (None, pair[0]))
     if content is not None and not wanted:
-        near = did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes."
-        raise problem_found("content/unknown", f'the catalog has no content "{content}"', near)
+        raise problem_found(
+            "content/unknown",
+            f'the catalog has no content "{content}"',
+            did_you_mean(content, (name for name, _ in names)) or "Write the whole name, as in the catalog, in quotes.",
+        )
     contents: list[PersonContent] = []
     bases: list[Basis] = []
-    for id in sorted(wanted, key=lambda id: (names[id], id)):
+    for _, id in wanted:
         placed = state.assignments(id)
         bases.extend(one.audience.basis for one in placed)
         held = _content(state, id, placed, position, planned=header.planned)
@@ -95,7 +98,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
 
 def find_person(state: WorkspaceAccess, email: str) -> int:
     """Return the position of a person who is active. Raises ProblemsFound for anybody else."""
-    position = state.position(email)
+    position = state.by_email.get(normalize_email(email))
     active = state.active_before | state.active_after
     if position is not None and active >> position & 1:
         return position
@@ -107,15 +110,18 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
     hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
     if "@" not in email and (nearest := nearest_email(email, emails)):
         hint = f'{hint} Did you mean "{nearest}"?'
-    message = f"{email} is not a person of this workspace{doubt}"
-    raise problem_found("person/unknown", message, did_you_mean_email(email, emails) or hint)
+    raise problem_found(
+        "person/unknown",
+        f"{email} is not a person of this workspace{doubt}",
+        did_you_mean_email(email, emails) or hint,
+    )
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
     """Return the header with how far the report can be trusted, and why."""
     basis = Basis.UNKNOWN if state.facts.incomplete else weakest_basis(bases)
-    reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.facts.incomplete, *state.reasons)))
-    return replace(header, basis=basis, reasons=reasons)
+    reasons = () if basis is Basis.EXACT else dict.fromkeys((*state.facts.incomplete, *state.reasons))
+    return replace(header, basis=basis, reasons=tuple(reasons))
 
 
 def _leads(route: AccessRoute) -> bool:
@@ -147,20 +153,22 @@ def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], positi
 
 
 def _route(state: WorkspaceAccess, one: AudienceAssignment, position: int, *, planned: bool) -> AccessRoute:
-    is_smart = one.key is not None and one.key[0] == SMART_GROUP
-    old, new = state.conditions(one.key[1]) if one.key is not None and is_smart else (None, None)
-    had = state.condition_results(old or (), state.answers_before, position)
-    has = state.condition_results(new or (), state.answers_after, position)
+    kind, id = one.key or (None, None)
+    old, new = state.conditions(id) if id is not None and kind == SMART_GROUP else (None, None)
     return AccessRoute(
         address=one.address,
         audience=one.to,
-        before=_route_side(state, one.before, position, had),
-        after=_route_side(state, one.after, position, has) if planned else None,
+        before=_route_side(state, one.before, position, old, state.answers_before),
+        after=_route_side(state, one.after, position, new, state.answers_after) if planned else None,
     )
 
 
 def _route_side(
-    state: WorkspaceAccess, side: AssignmentSide | None, position: int, conditions: tuple[ConditionResult, ...]
+    state: WorkspaceAccess,
+    side: AssignmentSide | None,
+    position: int,
+    conditions: Sequence[Condition] | None,
+    answers: Holders,
 ) -> RouteSide | None:
     if side is None:
         return None
@@ -173,7 +181,7 @@ def _route_side(
         visible_until=finish,
         is_over=None if terms is None else terms.is_over(state.now),
         member=_has(people, position),
-        conditions=conditions,
+        conditions=state.condition_results(conditions or (), answers, position),
     )
 
 
@@ -194,8 +202,11 @@ def audience_report(
         raise problem_found("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     audience = state.named_audience(address)
     if audience is None:
-        near = _nearest(state, address.name, address.kind)
-        raise problem_found("audience/unknown", f"{address} is neither live nor declared", near or _NAME_HINT)
+        raise problem_found(
+            "audience/unknown",
+            f"{address} is neither live nor declared",
+            _nearest(state, address.name, address.kind) or _NAME_HINT,
+        )
     if state.facts.incomplete:
         audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
     if not header.planned:
@@ -211,17 +222,17 @@ def audience_report(
         leave=count_of(audience.leaves),
         by=by,
         answers=tuple(_answers(state, by, audience.before, audience.after)) if by is not None else (),
-        members=tuple(_members(state, audience.before, audience.after)) if members else None,
+        members=_members(state, audience.before, audience.after) if members else None,
     )
 
 
-def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> Iterator[AudienceMember]:
-    """Yield everybody who is in an audience on a side that is known, sorted by e-mail."""
+def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> tuple[AudienceMember, ...]:
+    """Return everybody who is in an audience on a side that is known, sorted by e-mail."""
     members = (
         AudienceMember(email=state.emails[position], before=_has(before, position), after=_has(after, position))
         for position in positions_of((before or 0) | (after or 0))
     )
-    yield from sorted(members, key=lambda member: member.email.casefold())
+    return tuple(sorted(members, key=lambda member: member.email.casefold()))
 
 
 def _has(people: Bits | None, position: int) -> bool | None:
@@ -232,8 +243,11 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     id = state.field_id(by)
     if id is None:
-        near = did_you_mean(by, state.names(CUSTOM_FIELD)) or _NAME_HINT
-        raise problem_found("field/unknown", f'there is no custom field "{by}"', near)
+        raise problem_found(
+            "field/unknown",
+            f'there is no custom field "{by}"',
+            did_you_mean(by, state.names(CUSTOM_FIELD)) or _NAME_HINT,
+        )
     row = state.facts.fields.get(id)
     if row is not None and row.type == "TEXT":
         raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
@@ -303,14 +317,15 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
 
     A candidate alone is returned as it is, so that `audience_report` says what is wrong with it.
     """
-    matching = candidates
-    if len(candidates) > 1:
-        matching = [one for one in candidates if state.named_audience(one) is not None]
+    matching = [one for one in candidates if len(candidates) == 1 or state.named_audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:
-        hint = f"Write one of: {', '.join(shell_quoted(one) for one in matching)}."
-        raise problem_found(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
+        raise problem_found(
+            AMBIGUOUS,
+            f"{text}: {len(matching)} audiences match",
+            f"Write one of: {', '.join(map(shell_quoted, matching))}.",
+        )
     raise problem_found("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
 

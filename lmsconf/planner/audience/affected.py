@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import cast
+from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group import sorted_for_request
+from lmsconf.kinds.smart_group import ConditionRow, sorted_for_request
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.time_formats import parse_response_time
@@ -28,12 +28,16 @@ from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
 from lmsconf.planner.planned_resources import PlannedResource
 
 
-class Condition(Struct, frozen=True):
+class PlannedCondition(Struct, frozen=True):
     """A condition of a smart group, by ids; Refs for what the plan creates."""
 
     field: RemoteId | Ref
     choices: frozenset[RemoteId | Ref]
     system_condition: str | None
+
+
+Condition: TypeAlias = ConditionRow | PlannedCondition
+"""A live condition, or one of the plan."""
 
 
 class ChangedGroup(Struct, frozen=True, kw_only=True):
@@ -129,11 +133,6 @@ class AccessScope(Struct, kw_only=True):
         return any(person.id is None or person.leaves for person in self.people)
 
     @property
-    def leaving(self) -> list[RemoteId]:
-        """The ids of the people whose accounts are archived, now or soon."""
-        return [person.id for person in self.people if person.leaves and person.id is not None]
-
-    @property
     def fields(self) -> frozenset[RemoteId | Ref]:
         """The fields whose answers change, or of which choices are deleted."""
         return frozenset(
@@ -175,7 +174,7 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
         scope.smart_groups[key] = None
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
         scope.smart_groups[key] = tuple(
-            Condition(*_by_ids(planning, one.field, one.choices), one.system_condition)
+            PlannedCondition(*_by_ids(planning, one.field, one.choices), one.system_condition)
             for one in sorted_for_request(after)
         )
 
@@ -195,8 +194,8 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
-    over = date is not None and date.timestamp() <= now
-    archived = (bool(after.get("archived")) and not before.get("archived")) or over
+    is_over = date is not None and date.timestamp() <= now
+    archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
     person = ChangedPerson(
         address=item.address,
         id=None if row is None else RemoteId(row.id),

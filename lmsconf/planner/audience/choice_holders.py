@@ -7,7 +7,7 @@ choices; of the readings of each, those stay possible that give exactly the live
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
 from itertools import product
@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import count_noun, join_words, normalize_name
@@ -73,36 +72,33 @@ class Readings(Struct):
         if meanings := self.possible(uses):
             left = [meaning for meaning in meanings if predict(meaning) == members]
             linked = [known for known in self._possible if known & uses]
-            others = {known: kept for known, kept in self._possible.items() if known not in linked}
-            self._possible = {**others, uses.union(*linked): left}
+            self._possible = {known: kept for known, kept in self._possible.items() if known not in linked}
+            self._possible[uses.union(*linked)] = left
 
     def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
-        """Return the meanings that stay possible; None if there are too many to try."""
+        """Return the meanings that stay possible; None if there are too many to try.
+
+        IS_ANY beside choices means these, unless a smart group that was compared has it.
+        """
         known = {linked: meanings for linked, meanings in self._possible.items() if linked & uses}
-        new = uses.difference(*known)
-        parts: list[Sequence[Meaning]] = [*known.values(), *([{use: one} for one in Reading] for use in sorted(new))]
+        new = (
+            [{use: one} for one in Reading if one is Reading.CHOICES or use != IS_ANY_OF or self.groups[use]]
+            for use in sorted(uses.difference(*known))
+        )
+        parts: list[Sequence[Meaning]] = [*known.values(), *new]
         # All combinations are tried, of six words at once.
         if prod(map(len, parts)) > len(Reading) ** 6:
             return None
         return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
 
-    def left(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
-        """Return the meanings that stay possible; IS_ANY beside choices means these, unless members show otherwise."""
-        meanings = self.possible(uses)
-        if meanings is None or self.groups[IS_ANY_OF]:
-            return meanings
-        return [one for one in meanings if one.get(IS_ANY_OF, Reading.CHOICES) is Reading.CHOICES]
-
-    def is_exact(self, uses: Collection[Use], meanings: Collection[Meaning]) -> bool:
-        """Whether members that all these meanings give follow from choices alone."""
-        return not uses or (set(uses) == {IS_ANY_OF} and Reading.CHOICES in _readings(IS_ANY_OF, meanings))
-
-    def explanations(self, uses: Iterable[Use], meanings: Collection[Meaning]) -> Iterable[str]:
-        """Yield how each use was read."""
+    def doubts(self, uses: Collection[Use], meanings: Collection[Meaning]) -> Iterator[str]:
+        """Yield how each use was read; nothing where members follow from choices alone."""
+        if set(uses) == {IS_ANY_OF} and Reading.CHOICES in _readings(IS_ANY_OF, meanings):
+            return
         for use in sorted(uses):
             number = self.groups[use]
-            explains = f"explains {number:,} of {count_noun(number, 'smart group')}"
-            why = explains if number else "no smart group shows which"
+            groups = count_noun(number, "smart group")
+            why = f"explains {number:,} of {groups}" if number else "no smart group shows which"
             yield f"{use} read as: {join_words(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
@@ -112,13 +108,12 @@ class Readings(Struct):
         if not meanings:
             return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
         read = {use: _readings(use, meanings) for use in sorted(uses)}
-        several = "; ".join(f"{use} may mean: {join_words(one)}" for use, one in read.items() if len(one) > 1)
-        return f"{several}; no smart group that was read shows which"
+        several = [f"{use} may mean: {join_words(one)}" for use, one in read.items() if len(one) > 1]
+        return "; ".join([*several, "no smart group that was read shows which"])
 
 
-def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
-    found = {meaning[use] for meaning in meanings}
-    return [reading for reading in Reading if reading in found]
+def _readings(use: Use, meanings: Collection[Meaning]) -> list[Reading]:
+    return [reading for reading in Reading if any(meaning[use] is reading for meaning in meanings)]
 
 
 class FieldHolders(Struct):
@@ -152,21 +147,19 @@ Holders: TypeAlias = "Mapping[RemoteId | Ref, FieldHolders]"
 
 
 def answer_sets(
-    facts: AccessFacts, scope: AccessScope, wanted: Iterable[RemoteId | Ref], positions: Mapping[int, ChangedPerson]
+    facts: AccessFacts, scope: AccessScope, wanted: Collection[RemoteId | Ref], positions: Mapping[int, ChangedPerson]
 ) -> tuple[Holders, Holders]:
     """Return the holders of the choices of the wanted fields, before and after the plan.
 
     positions: of people whose answers the plan changes.
     """
-    size, ids = len(facts.people.people) + len(positions), frozenset(wanted)
-    fields = [row for id, row in facts.fields.items() if id in ids]
-    before = {id: FieldHolders() for id in ids} | dict(_live(facts, fields, size))
+    size = len(facts.people.people) + len(positions)
+    before = {id: FieldHolders() for id in wanted} | dict(_live(facts, wanted, size))
     after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
     for loss in scope.losses:
+        lost = {choice.id for choice in loss.field.choices if loss.choices is None or choice.id in loss.choices}
         if (held := after.get(loss.field.id)) is not None:
-            for choice in loss.field.choices:
-                if loss.choices is None or choice.id in loss.choices:
-                    held.choices.pop(choice.id, None)
+            held.choices = {id: people for id, people in held.choices.items() if id not in lost}
     for position, person in positions.items():
         for id, picked in person.answers.items():
             if id in after and picked is not None:
@@ -174,9 +167,9 @@ def answer_sets(
     return before, after
 
 
-def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable[tuple[RemoteId, FieldHolders]]:
-    """Yield the holders of each field's choices. A choice may be answered by its id or its name."""
-    by_name = {normalize_name(row.name): row for row in fields}
+def _live(facts: AccessFacts, wanted: Collection[RemoteId | Ref], size: int) -> Iterator[tuple[RemoteId, FieldHolders]]:
+    """Yield the holders of each wanted field's choices. A choice may be answered by its id or its name."""
+    by_name = {normalize_name(row.name): row for id, row in facts.fields.items() if id in wanted}
     known = {
         name: {
             **{comparable(choice.name): choice.id for choice in row.choices},

@@ -28,17 +28,16 @@ from lmsconf.model.effects import (
     count_people,
     members_digest,
 )
-from lmsconf.model.names import count_noun
-from lmsconf.model.plan import GuardCount
+from lmsconf.model.names import count_noun, grouped
+from lmsconf.model.plan import GuardCount, Plan
 from lmsconf.planner.audience.access_facts import affected_contents, facts_from_snapshot, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, access_scope
-from lmsconf.planner.audience.learner_progress import with_progress
-from lmsconf.planner.audience.membership import Memberships, assignments_of
+from lmsconf.planner.audience.membership import Memberships
 from lmsconf.planner.audience.people_questions import (
     WorkspaceAccess,
     failed_problems,
     judge_tests,
-    not_judged_problems,
+    not_judged_problem,
     query_of,
 )
 from lmsconf.planner.audience.people_sets import (
@@ -54,7 +53,9 @@ from lmsconf.planner.audience.people_sets import (
     to_bits,
     weakest_basis,
 )
+from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
 from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
 
 
@@ -75,10 +76,10 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
 def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
     """Yield warnings about people who are in no number, or who are counted although their windows do not change."""
     if archived_soon:
-        people = count_noun(archived_soon, "person who has content is", "people who have content are")
         yield Problem(
             code="people/archived-soon",
-            message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
+            message=count_noun(archived_soon, "person who has content is", "people who have content are")
+            + " archived within 30 days, at dates that this plan sets; the guard people counts them",
             severity=Severity.WARNING,
             hint="Until then nothing changes for them.",
         )
@@ -92,6 +93,24 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
+def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
+    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
+    plan, policy = draft.plan, draft.planning.policy
+    measures = (*plan.measures, *predicted.measures)
+    refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
+    losses = find_protected_losses(
+        {address: leave for address, leave in predicted.left.items() if address not in refused},
+        (*policy.guards.protect, *draft.protect),
+    )
+    return replace(
+        plan,
+        effects=predicted.effects,
+        measures=measures,
+        guards=evaluate_guards(measures, policy.guards, policy.consents),
+        problems=(*plan.problems, *predicted.problems, *losses),
+    )
+
+
 def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
     planning, tests = draft.planning, draft.manifests.tests
@@ -100,8 +119,8 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if not policy.effects:
         return PredictedEffects(
             effects=EFFECTS_OFF,
-            measures=unknown_measures(can_take=scope.takes, can_require=False),
-            problems=tuple(not_judged_problems(tests)),
+            measures=_by_guard(None if scope.takes else 0, 0),
+            problems=(not_judged_problem(tests),) if tests else (),
         )
     predicted = PredictedEffects(
         effects=replace(NO_EFFECTS, rows=() if policy.people else None), problems=tuple(_warnings(scope))
@@ -122,8 +141,9 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if facts.incomplete and not scope.is_empty:
         predicted = _unknown_effects(facts.incomplete, scope)
     elif not scope.is_empty:
-        model = Memberships(facts.of_plan(), scope, planning, now)
-        predicted = predict_effects(model, None if reading is None else reading.api, rows=policy.people)
+        predicted = predict_effects(
+            Memberships(facts.of_plan(), scope, planning, now), None if reading is None else reading.api
+        )
     if tests:
         failed = failed_problems(judge_tests(WorkspaceAccess(facts, scope, planning, now), tests))
         predicted = replace(predicted, problems=(*predicted.problems, *failed))
@@ -136,41 +156,39 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
         effects=Effects(
             basis=Basis.UNKNOWN,
             reasons=tuple(reasons),
-            people=unknown_counts(can_take=scope.takes),
+            people=_unknown_counts(scope),
             unknown=(UnknownPeople(audience=None, contents=(), reason="; ".join(reasons)),),
         ),
-        measures=unknown_measures(can_take=scope.takes, can_require=scope.requires),
+        measures=_by_guard(None if scope.takes else 0, None if scope.requires else 0),
     )
 
 
-def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> PredictedEffects:
-    """Return the effects of a plan. api: to read progress with. rows: whether to return the people, too."""
-    can_take = model.scope.takes
+def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
+    """Return the effects of a plan, with rows of people if its policy says so. api: to read progress with."""
+    rows = model.planning.policy.people
     affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
-    assigned = {(name, id): list(assignments_of(model, id)) for name, id in affected}
-    audiences, ends = list(model.group_audiences()), model.ends()
+    assigned = {(name, id): model.assignments(id) for name, id in affected}
+    audiences = list(model.group_audiences())
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: Counter[str] = Counter()
-    for (name, id), assignments in assigned.items():
-        if all(assignment.audience.is_known for assignment in assignments):
-            access = compare_access(assignments, model.now, ends)
-            for counted in (*AccessCounts.__struct_fields__, "archived_soon", "bound"):
-                totals[counted] |= access.sets[counted]
-            if access.sets["changed"] | access.sets["shortened"]:
-                contents.append(_content(model, id, name, access, assignments))
-                losses[id] = _known_ids(model, access.sets["lose"])
-                people.extend(_person_rows(model, id, name, access) if rows else ())
-        else:
-            contents.append(_unknown_content(id, name, assignments, can_take=can_take))
+    for content, access in _changed_contents(model, assigned, totals):
+        contents.append(content)
+        if access is not None:
+            losses[content.id] = _known_ids(model, access.sets["lose"])
+            people.extend(_person_rows(model, content, access) if rows else ())
     people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
-    groups = [one for group in audiences for one in _group(model, group)]
+    groups = [
+        _group(model, group.address, group)
+        for group in audiences
+        if group.address is not None and not (group.is_known and group.before == group.after)
+    ]
     unknown = any(content.before is None for content in contents)
     effects = Effects(
         basis=weakest_basis([*(content.basis for content in contents), *(group.basis for group in groups)]),
         reasons=tuple(dict.fromkeys(model.reasons)),
-        people=unknown_counts(can_take=can_take) if unknown else _counts(totals),
+        people=_unknown_counts(model.scope) if unknown else _counts(totals),
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=len(model.compared), exact=sum(model.compared)),
@@ -179,42 +197,65 @@ def predict_effects(model: Memberships, api: Api | None, *, rows: bool) -> Predi
     )
     return PredictedEffects(
         effects=effects if api is None else with_progress(api, effects, losses, model.now),
-        measures=tuple(_measures(model, contents, totals, unknown=unknown)),
+        measures=_measures(model, contents, totals, unknown=unknown),
         problems=tuple(_warnings(model.scope, totals["archived_soon"].bit_count())),
         sizes=model.sizes(),
-        left=dict(_left(model, audiences)),
+        left=_leaving(model, audiences),
     )
+
+
+def _changed_contents(
+    model: Memberships,
+    assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
+    totals: Counter[str],
+) -> Iterator[tuple[ContentEffects, ContentAccess | None]]:
+    """Yield each content that changes, with its sets, or that is not known; add all sets to `totals`."""
+    ends = model.ends()
+    for (name, id), assignments in assigned.items():
+        if not all(assignment.audience.is_known for assignment in assignments):
+            yield _unknown_content(model.scope, id, name, assignments), None
+            continue
+        access = compare_access(assignments, model.now, ends)
+        for counted in (*AccessCounts.__struct_fields__, "archived_soon", "bound"):
+            totals[counted] |= access.sets[counted]
+        if access.sets["changed"] | access.sets["shortened"]:
+            yield _content(model, id, name, access, assignments), access
 
 
 def _measures(
     model: Memberships, contents: Iterable[ContentEffects], totals: Mapping[str, Bits], *, unknown: bool
-) -> Iterator[GuardCount]:
-    """Yield what the guards count of distinct people, and how many lose each content. unknown: whether one is.
+) -> tuple[GuardCount, ...]:
+    """Return what the guards count of distinct people, and how many lose each content. unknown: if one is.
 
     Of a content the share alone is judged, as the same people may lose others.
     """
-    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
-    yield from _counted("people", None if unknown and model.scope.takes else harmed.bit_count(), 0)
-    for content in contents:
-        if content.before is not None:
-            size, of = content.before, f"content {content.content}"
-            yield GuardCount(guard="people", of=of, taken=content.counts.lose, size=size, counts=False)
-    bound = None if unknown and model.scope.requires else totals["bound"].bit_count()
-    yield from _counted("mandatory", bound, model.active_before.bit_count())
+    harmed = (totals["lose"] | totals["shortened"] | totals["archived_soon"]).bit_count()
+    bound = totals["bound"].bit_count()
+    shares = (
+        GuardCount(guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False)
+        for one in contents
+        if one.before is not None
+    )
+    return _by_guard(
+        None if unknown and model.scope.takes else harmed,
+        None if unknown and model.scope.requires else bound,
+        model.active_before.bit_count(),
+        shares,
+    )
 
 
-def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, ...]:
-    """Return what the guards count where effects are not known: a plan that can only add takes nothing."""
-    return (*_counted("people", None if can_take else 0, 0), *_counted("mandatory", None if can_require else 0, 0))
+def _by_guard(
+    harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
+) -> tuple[GuardCount, ...]:
+    """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
+    people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
+    mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
+    return (*((people,) if harmed != 0 else ()), *shares, *((mandatory,) if bound != 0 else ()))
 
 
-def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
-    return () if taken == 0 else (GuardCount(guard=guard, of="all people", taken=taken, size=size),)
-
-
-def unknown_counts(*, can_take: bool) -> AccessCounts:
+def _unknown_counts(scope: AccessScope) -> AccessCounts:
     """Return the numbers of people where they are not known: a plan that can only add takes nothing."""
-    return AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
+    return AccessCounts() if scope.takes else AccessCounts(lose=0, shortened=0)
 
 
 def _counts(sets: Mapping[str, Bits]) -> AccessCounts:
@@ -222,19 +263,21 @@ def _counts(sets: Mapping[str, Bits]) -> AccessCounts:
 
 
 def _unknown_content(
-    id: RemoteId, name: str, assignments: Sequence[AudienceAssignment], *, can_take: bool
+    scope: AccessScope, id: RemoteId, name: str, assignments: Sequence[AudienceAssignment]
 ) -> ContentEffects:
     """Return a content some of whose audiences are not known."""
-    causes = sorted({cause for one in assignments for cause in one.causes})
     return ContentEffects(
         content=name,
         id=id,
         before=None,
         after=None,
         keep=None,
-        counts=unknown_counts(can_take=can_take),
+        counts=_unknown_counts(scope),
         basis=Basis.UNKNOWN,
-        causes=tuple(CauseCount(address=cause, gain=None, lose=None) for cause in causes),
+        causes=tuple(
+            CauseCount(address=cause, gain=None, lose=None)
+            for cause in sorted({cause for one in assignments for cause in one.causes})
+        ),
     )
 
 
@@ -242,12 +285,20 @@ def _unknown_people(
     assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
 ) -> Iterator[UnknownPeople]:
     """Yield each audience that is not known, with the contents assigned to it. assigned: by content."""
-    contents: defaultdict[tuple[str, str], dict[tuple[str, RemoteId], Address | None]] = defaultdict(dict)
-    for content, assignments in assigned.items():
-        for audience in (one.audience for one in assignments if not one.audience.is_known):
-            contents[str(audience.address or ""), audience.reason][content] = audience.address
-    for (_, reason), found in sorted(contents.items()):
-        yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
+    unknown = grouped(
+        (
+            (content, one.audience)
+            for content, placed in assigned.items()
+            for one in placed
+            if not one.audience.is_known
+        ),
+        lambda pair: (str(pair[1].address or ""), pair[1].reason),
+    )
+    for key in sorted(unknown):
+        contents, audiences = zip(*unknown[key], strict=True)
+        yield UnknownPeople(
+            audience=audiences[0].address, contents=tuple(dict.fromkeys(contents)), reason=audiences[0].reason
+        )
 
 
 def _content(
@@ -277,13 +328,11 @@ def _content(
     )
 
 
-def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
-    """Yield the change of a group's membership, if it changes or is not known."""
-    if group.address is None or (group.is_known and group.before == group.after):
-        return
-    members = _known_ids(model, group.after or 0) if group.is_known else []
-    yield GroupEffects(
-        address=group.address,
+def _group(model: Memberships, address: Address, group: Audience) -> GroupEffects:
+    """Return the change of a group's membership."""
+    members = _known_ids(model, group.after or 0)
+    return GroupEffects(
+        address=address,
         before=count_of(group.before),
         after=count_of(group.after),
         join=count_of(group.joins),
@@ -293,11 +342,10 @@ def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
     )
 
 
-def _left(model: Memberships, audiences: Iterable[Audience]) -> Iterator[tuple[Address, int]]:
-    for group in audiences:
-        leave = ((group.leaves or 0) & model.active_after).bit_count()
-        if leave and group.address is not None and group.address.kind == SMART_GROUP:
-            yield group.address, leave
+def _leaving(model: Memberships, audiences: Iterable[Audience]) -> Mapping[Address, int]:
+    """Return smart group → how many leave it and are not archived."""
+    left = ((group.address, ((group.leaves or 0) & model.active_after).bit_count()) for group in audiences)
+    return {address: leave for address, leave in left if leave and address and address.kind == SMART_GROUP}
 
 
 def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
@@ -305,7 +353,7 @@ def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
     return [id for id in (model.ids[position] for position in positions_of(people)) if id is not None]
 
 
-def _person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
+def _person_rows(model: Memberships, content: ContentEffects, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.sets["changed"]
     because: defaultdict[int, list[str]] = defaultdict(list)
@@ -319,8 +367,8 @@ def _person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcc
                 because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
-                content=name,
-                content_id=id,
+                content=content.content,
+                content_id=content.id,
                 change=change_between(before, after),
                 before=before.word,
                 after=after.word,

@@ -7,7 +7,6 @@ Archived people are in no audience.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -20,11 +19,12 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
-from lmsconf.model.names import count_noun, normalize_email, normalize_name
-from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.model.names import count_noun, grouped, normalize_email, normalize_name
+from lmsconf.planner.audience.access_facts import AccessFacts, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     ChangedAssignment,
+    ChangedGroup,
     Condition,
     live_terms,
 )
@@ -56,10 +56,11 @@ class Memberships:
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     now: the time of the plan, in epoch seconds. fields: the names of those whose answers count beside those of
-    conditions. ids, emails: by position, the id of a new account being None. changed_people: position → the plan's
-    change. answers_before, answers_after: who picked what, of the fields that conditions ask for, and `fields`.
-    compared: whether the predicted members of each smart group that could be compared are the live ones. reasons: why
-    something is not known or an estimate; more are added as questions are asked.
+    conditions. ids, emails: by position, the id of a new account being None. by_email: normalized e-mail, before or
+    after the plan → position. changed_people: position → the plan's change. answers_before, answers_after: who picked
+    what, of the fields that conditions ask for, and `fields`. compared: whether the predicted members of each smart
+    group that could be compared are the live ones. reasons: why something is not known or an estimate; more are added
+    as questions are asked.
     """
 
     def __init__(
@@ -67,13 +68,14 @@ class Memberships:
     ) -> None:
         self.facts, self.scope, self.planning, self.now = facts, scope, planning, now
         self.readings, self._changed_fields = Readings(), scope.fields
+        self._changed_assignments = grouped(scope.assignments, lambda change: change.content)
         self.reasons: list[str] = []
         self.compared: list[bool] = []
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
-        live = chain.from_iterable(map(_live_conditions, facts.conditions.values()))
-        planned = chain.from_iterable(conditions or () for conditions in scope.smart_groups.values())
-        wanted: set[RemoteId | Ref] = {condition.field for condition in chain(live, planned)}
+        live = (group.conditions for group in facts.conditions.values())
+        planned = (conditions or () for conditions in scope.smart_groups.values())
+        wanted = {condition.field for conditions in chain(live, planned) for condition in conditions}
         wanted.update(filter(None, map(self.field_id, fields)))
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
@@ -85,15 +87,18 @@ class Memberships:
         self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         active_first = sorted(range(len(people)), key=lambda at: people[at].archived)
-        self._by_email = {normalize_email(people[at].email): at for at in reversed(active_first)}
-        self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
+        by_email = chain(
+            ((normalize_email(people[at].email), at) for at in reversed(active_first)),
+            ((person.address.name, len(people) + nth) for nth, person in enumerate(created)),
+            # An earlier e-mail stays known: manifests may rename an account.
+            ((email, positions[id]) for email, id in self.scope.emails.items() if id in positions),
+        )
+        self.by_email = dict(by_email)
         places = (
-            (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
+            (self.by_email[person.address.name] if person.id is None else positions.get(person.id), person)
             for person in self.scope.people
         )
         self.changed_people = {position: person for position, person in places if position is not None}
-        # An earlier e-mail stays known: manifests may rename an account.
-        self._by_email.update({email: positions[id] for email, id in self.scope.emails.items() if id in positions})
         size = len(self.ids)
         self.active_before = to_bits((n for n, person in enumerate(people) if not person.archived), size)
         archived = to_bits((n for n, person in self.changed_people.items() if person.archived), size)
@@ -103,14 +108,14 @@ class Memberships:
     def _compare_readings(self) -> None:
         """Compare what system conditions may mean with the live members of all smart groups."""
         groups = [
-            (uses, conditions, group.members)
+            (uses, group.conditions, group.members)
             for group in self.facts.conditions.values()
-            if group.members is not None and (uses := uses_of(conditions := _live_conditions(group)))
-            if self._why_not_derived(conditions, self.answers_before) is None
+            if group.members is not None and (uses := uses_of(group.conditions))
+            if self._why_not_derived(group.conditions, self.answers_before) is None
         ]
         for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
             predict = partial(self._matching, conditions, self.answers_before, self.active_before)
-            self.readings.compare(uses, predict, self._listed(members) & self.active_before)
+            self.readings.compare(uses, predict, self._active(members))
 
     def field_id(self, name: str) -> RemoteId | Ref | None:
         """Return the id of a field by its name after the plan, or else by its live one."""
@@ -123,10 +128,11 @@ class Memberships:
         if key not in self._known:
             told = len(self.reasons)
             found = self._audience(*key)
-            reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
             # Most groups stay as they are: one set of 200,000 people is 25 KB, and there may be 10,000 groups.
             self._known[key] = replace(
-                found, reason=reason, after=found.before if found.after == found.before else found.after
+                found,
+                reason="" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:])),
+                after=found.before if found.after == found.before else found.after,
             )
         return self._known[key]
 
@@ -135,30 +141,28 @@ class Memberships:
             return self._group(id) if kind == GROUP else self._smart_group(id)
         if kind != USER:
             return Audience(before=self.active_before, after=self.active_after)
-        position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
+        position = self.by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
         bit = 0 if position is None else 1 << position
-        is_live = position is not None and position < len(self.facts.people.people)
-        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
+        return Audience(
+            before=bit & self.active_before,
+            after=bit & self.active_after,
+            is_live=position is not None and position < len(self.facts.people.people),
+        )
 
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...] | None, tuple[Condition, ...] | None]:
         """Return the conditions of a smart group before and after the plan; None where it does not exist."""
-        live = self.facts.conditions.get(id)
-        before = None if live is None else _live_conditions(live)
+        before = self.facts.conditions[id].conditions if id in self.facts.conditions else None
         return before, self.scope.smart_groups.get(id, before)
 
     def group_audiences(self) -> Iterator[Audience]:
-        """Yield each group whose members were read, or may change."""
-        yield from (
-            self.audience((GROUP, id)) for id in dict.fromkeys((*sorted(self.facts.members), *self.scope.groups))
-        )
+        """Return each group whose members were read, or may change."""
         moved = moved_audiences(self.scope, self.facts)
-        live = self.facts.conditions.items()
-        read = [id for id, group in live if group.members is not None or (SMART_GROUP, id) in moved]
-        yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*sorted(read), *self.scope.smart_groups)))
-
-    def position(self, email: str) -> int | None:
-        """Return the position of a person by an e-mail before or after the plan, in any case."""
-        return self._by_email.get(normalize_email(email))
+        read = (
+            id for id, group in self.facts.conditions.items() if group.members is not None or (SMART_GROUP, id) in moved
+        )
+        groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
+        smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
+        return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
 
     def sizes(self) -> dict[Address, AudienceSize]:
         """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
@@ -183,22 +187,19 @@ class Memberships:
 
     def ends(self) -> Mapping[int, Bits]:
         """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
-        ends: defaultdict[int, Bits] = defaultdict(int)
-        for position, person in self.changed_people.items():
-            if person.ends is not None:
-                ends[person.ends] |= 1 << position
-        return ends
+        at = grouped(self.changed_people, lambda position: self.changed_people[position].ends)
+        return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
 
     def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the live members of a group that are listed as people: an estimate, if there are others."""
+        """Return the active live members of a group: an estimate, if some are not listed as people."""
         if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             members = count_noun(unlisted, "member is", "members are")
             self.reasons.append(f"{address}: {members} in no list of people, and not counted")
-        return self._listed(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
+        return self._active(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
 
-    def _listed(self, ids: Iterable[RemoteId]) -> Bits:
+    def _active(self, ids: Iterable[RemoteId]) -> Bits:
         positions = self.facts.people.positions
-        return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
+        return to_bits((positions[id] for id in ids if id in positions), len(self.ids)) & self.active_before
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
@@ -211,40 +212,35 @@ class Memberships:
             return EVERYONE
         if isinstance(id, Ref):
             return id.address
-        name = self.planning.registry.name(kind, id)
-        if not name and kind == USER and id in self.facts.people.positions:
-            name = self.emails[self.facts.people.positions[id]]
-        elif not name and kind != USER and id in self.facts.rows[kind]:
-            name = normalize_name(self.facts.rows[kind][id].name)
+        # Of an e-mail that is not declared, addresses have the live form.
+        live = self.facts.target_audiences.names[kind].get(id, "")
+        name = self.planning.registry.name(kind, id) or (live if kind == USER else normalize_name(live))
         return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
 
     def _group(self, id: RemoteId | Ref) -> Audience:
-        change = self.scope.groups.get(id)
-        if change is None and id not in self.facts.rows[GROUP]:
+        is_changed = id in self.scope.groups
+        if not is_changed and id not in self.facts.rows[GROUP]:
             return _NOBODY
+        change = self.scope.groups.get(id, ChangedGroup())
         address = self._group_address(GROUP, id)
         group = Audience(
-            before=None,
-            after=None,
-            causes=() if change is None else (address,),
-            basis=Basis.UNKNOWN,
+            before=0,
+            after=0,
+            causes=(address,) if is_changed else (),
             address=address,
             is_live=not isinstance(id, Ref),
-            stays=change is None or not change.deleted,
+            stays=not change.deleted,
         )
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
-            self.reasons.append(f"the members of {address} were not read")
-            return group
+            return self._unknown(group, f"the members of {address} were not read")
         before, basis = self._members(live, address)
-        after = before
-        if change is not None:
-            joins, leaves = (
-                to_bits((self._by_email[person] for person in people if person in self._by_email), len(self.ids))
-                for people in (change.joins, change.leaves)
-            )
-            after = 0 if change.deleted else (before & ~leaves) | joins
-        return replace(group, before=before & self.active_before, after=after & self.active_after, basis=basis)
+        joins, leaves = (
+            to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
+            for people in (change.joins, change.leaves)
+        )
+        after = 0 if change.deleted else (before & ~leaves) | joins
+        return replace(group, before=before, after=after & self.active_after, basis=basis)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         live, is_changed = self.facts.conditions.get(id), id in self.scope.smart_groups
@@ -254,16 +250,17 @@ class Memberships:
         address = self._group_address(SMART_GROUP, id)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
-            members, listed = self._members(live.members, address)
-            fact = members & self.active_before
+            fact, listed = self._members(live.members, address)
         before, doubt = self._before(address, old, fact)
         after, basis = self._after(address, new, before, is_changed=is_changed)
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
-        lost = (loss.address for loss in self.scope.losses if loss.field.id in fields)
         return Audience(
             before=before,
             after=after,
-            causes=(*((address,) if is_changed else ()), *lost),
+            causes=(
+                *((address,) if is_changed else ()),
+                *(loss.address for loss in self.scope.losses if loss.field.id in fields),
+            ),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),
@@ -277,17 +274,15 @@ class Memberships:
         if old is None:
             return 0, Basis.EXACT
         predicted, basis, reasons = self._derived(address, old, self.answers_before, self.active_before)
-        if predicted is None or fact is None:
-            self.reasons.extend(reasons)
-            return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
-        self.compared.append(fact == predicted)
-        if fact == predicted:
-            self.reasons.extend(reasons)
-            return fact, basis
-        self.reasons.append(
-            f"{address}: its conditions give {predicted.bit_count()} members, and the service lists {fact.bit_count()}"
-        )
-        return fact, Basis.ESTIMATE
+        if predicted is not None and fact is not None:
+            self.compared.append(fact == predicted)
+            if fact != predicted:
+                members = f"{predicted.bit_count()} members, and the service lists {fact.bit_count()}"
+                reasons = [f"{address}: its conditions give {members}"]
+        self.reasons.extend(reasons)
+        if fact is None:
+            return predicted, basis
+        return fact, basis if fact == predicted else Basis.ESTIMATE
 
     def _after(
         self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
@@ -306,8 +301,8 @@ class Memberships:
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
         known = [one for one in conditions if one.choices and one.system_condition is None]
-        new = self.active_after & ~self.active_before
-        return bool(conditions) and self._matching(known, self.answers_after, new, {}) != 0
+        created = self.active_after & ~self.active_before
+        return bool(conditions) and self._matching(known, self.answers_after, created, {}) != 0
 
     def _derived(
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits
@@ -317,13 +312,12 @@ class Memberships:
         if reason is not None:
             return None, Basis.UNKNOWN, (f"{address}: {reason}",)
         uses = uses_of(conditions)
-        meanings = self.readings.left(uses)
+        meanings = self.readings.possible(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
             return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
-        if self.readings.is_exact(uses, meanings):
-            return found.pop(), Basis.EXACT, ()
-        return found.pop(), Basis.ESTIMATE, tuple(self.readings.explanations(uses, meanings))
+        doubts = list(self.readings.doubts(uses, meanings))
+        return found.pop(), Basis.ESTIMATE if doubts else Basis.EXACT, doubts
 
     def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders) -> str | None:
         """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
@@ -331,8 +325,7 @@ class Memberships:
             return "its conditions were not read"
         for condition in conditions:
             row, held = self.facts.fields.get(condition.field), answers.get(condition.field)
-            is_new = isinstance(condition.field, Ref)
-            if not is_new and (row is None or row.type not in ("CHOICE", "MULTI_SELECT")):
+            if not isinstance(condition.field, Ref) and (row is None or row.type not in ("CHOICE", "MULTI_SELECT")):
                 return "a condition is on a field without choices"
             if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
@@ -357,66 +350,61 @@ class Memberships:
     def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
         """Return whether a person whose answer is known meets a condition; None if that is not known."""
         use = use_of(condition)
-        meanings = self.readings.left(uses_of([condition])) or ()
+        meanings = self.readings.possible(uses_of([condition])) or ()
         readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
         met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
         return met.pop() if len(met) == 1 else None
 
+    def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
+        """Return the assignments of one content before and after the plan, by address."""
+        changes = self._changed_assignments.get(content, ())
+        by_row = {change.row.id: change for change in changes if change.row is not None}
+        # By id: reasons come in the order of these questions, whatever order a service lists assignments in.
+        live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
+        placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
+        for change in changes:
+            if change.row is None and change.audience is not None:
+                audience = self.audience(change.audience)
+                new = AudienceAssignment(
+                    address=change.address,
+                    to=self.audience_address(*change.audience),
+                    audience=audience,
+                    key=change.audience,
+                    before=None,
+                    after=AssignmentSide(change.terms, audience.after),
+                    causes=(*audience.causes, change.address),
+                )
+                placed.append(new)
+        return sorted(placed, key=lambda one: one.address)
 
-def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(row.field, frozenset(row.choices), row.system_condition) for row in group.row.conditions or ()
-    )
+    def _live_assignment(self, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
+        """Return a live assignment; one whose audience or window is not known has an audience that is not."""
+        key = self.facts.target_audiences.of(row)
+        if key is None:
+            label = unresolved_audience_label(row)
+            lists = "several lists" if self.facts.target_audiences.candidates(row) else "no list"
+            to = Address(escape(label), "")
+            audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
+        else:
+            to, audience = self.audience_address(*key), self.audience(key)
+        terms = None
+        try:
+            terms = live_terms(row)
+        except ValueError as error:
+            audience = self._unknown(audience, f"a window of an assignment cannot be read: {error}")
+        stays = change is None or change.terms is not None
+        content = self.facts.content_name(row.content)
+        return AudienceAssignment(
+            address=assignment_address(content, to) if change is None else change.address,
+            to=to,
+            audience=audience,
+            key=key,
+            before=AssignmentSide(terms, audience.before),
+            after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
+            causes=audience.causes if change is None else (*audience.causes, change.address),
+        )
 
-
-def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:
-    """Yield the assignments of one content before and after the plan."""
-    changes = [change for change in memberships.scope.assignments if change.content == content]
-    by_row = {change.row.id: change for change in changes if change.row is not None}
-    # By id: reasons come in the order of these questions, and a service may list assignments in any order.
-    for row in sorted(memberships.facts.targets.get(content, ()), key=lambda row: row.id):
-        yield _live_assignment(memberships, content, row, by_row.get(row.id))
-    for change in changes:
-        if change.row is None and change.audience is not None:
-            audience = memberships.audience(change.audience)
-            yield AudienceAssignment(
-                address=change.address,
-                to=memberships.audience_address(*change.audience),
-                audience=audience,
-                key=change.audience,
-                before=None,
-                after=AssignmentSide(change.terms, audience.after),
-                is_changed=True,
-            )
-
-
-def _live_assignment(
-    memberships: Memberships, content: RemoteId, row: TargetRow, change: ChangedAssignment | None
-) -> AudienceAssignment:
-    """Return a live assignment; one whose audience or window is not known has an audience that is not."""
-    audiences, terms = memberships.facts.target_audiences, None
-    reasons: list[str] = []
-    key: AudienceKey | None = audiences.of(row)
-    if key is None:
-        label, lists = unresolved_audience_label(row), "several lists" if audiences.candidates(row) else "no list"
-        reasons.append(f"an assignment is for {label}, which is in {lists}")
-        audience, to = Audience(before=None, after=None), Address(escape(label), "")
-    else:
-        audience, to = memberships.audience(key), memberships.audience_address(*key)
-    try:
-        terms = live_terms(row)
-    except ValueError as error:
-        reasons.append(f"a window of an assignment cannot be read: {error}")
-    if reasons:
-        memberships.reasons.extend(reasons)
-        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reasons[-1])
-    stays = change is None or change.terms is not None
-    return AudienceAssignment(
-        address=assignment_address(memberships.facts.content_name(content), to) if change is None else change.address,
-        to=to,
-        audience=audience,
-        key=key,
-        before=AssignmentSide(terms, audience.before),
-        after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-        is_changed=change is not None,
-    )
+    def _unknown(self, audience: Audience, reason: str) -> Audience:
+        """Return an audience as one whose people are not known, and add the reason."""
+        self.reasons.append(reason)
+        return replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason)

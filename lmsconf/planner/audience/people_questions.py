@@ -21,7 +21,7 @@ from lmsconf.model.access import (
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import count_noun, did_you_mean, normalize_name
+from lmsconf.model.names import count_noun, did_you_mean, normalize_email, normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessQuery,
@@ -30,8 +30,8 @@ from lmsconf.planner.audience.access_facts import (
 )
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
-from lmsconf.planner.audience.membership import Memberships, assignments_of
-from lmsconf.planner.audience.people_sets import Audience, AudienceAssignment, AudienceKey, Bits
+from lmsconf.planner.audience.membership import Memberships
+from lmsconf.planner.audience.people_sets import Audience, AudienceKey, Bits
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -58,9 +58,10 @@ class WorkspaceAccess(Memberships):
         """Return an audience; None if it is neither live nor planned. Raises LmsconfError for a name that is twice."""
         key: AudienceKey | None = EVERYONE_KEY
         if address.kind == USER:
-            position = self.position(address.name)
-            id = None if position is None else self.ids[position]
-            key = None if position is None else (USER, id or Ref(Address.of(USER, self.emails[position])))
+            position = self.by_email.get(normalize_email(address.name))
+            if position is None:
+                return None
+            key = USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))
         elif address != EVERYONE:
             key = find_key(self.planning, self.facts, address)
         return None if key is None else self.audience(key)
@@ -72,15 +73,11 @@ class WorkspaceAccess(Memberships):
         rows = {**self.facts.rows, CUSTOM_FIELD: self.facts.fields}.get(kind, {})
         return [*self.planning.registry.names(kind), *(normalize_name(row.name) for row in rows.values())]
 
-    def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
-        """Return the assignments of a content that was asked for, by address."""
-        return sorted(assignments_of(self, content), key=lambda one: one.address)
-
     def condition_results(
         self, conditions: Iterable[Condition], answers: Holders, person: int
     ) -> tuple[ConditionResult, ...]:
         """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
-        results = [self._result(condition, answers.get(condition.field), person) for condition in conditions]
+        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
         return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
 
     def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
@@ -89,7 +86,7 @@ class WorkspaceAccess(Memberships):
         row = self.facts.fields.get(id)
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
-        picked = {choice for choice, people in held.choices.items() if people >> person & 1}
+        picked = (choice for choice, people in held.choices.items() if people >> person & 1)
         live = f"field id {id}" if row is None else normalize_name(row.name)
         return ConditionResult(
             field=id.address.name if isinstance(id, Ref) else self.planning.registry.name(CUSTOM_FIELD, id) or live,
@@ -104,8 +101,8 @@ def choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
     """Return the name of a choice of a field; None: of one that the plan creates."""
     if isinstance(id, Ref):
         return id.part or ""
-    names = {} if row is None else {choice.id: normalize_name(choice.name) for choice in row.choices}
-    return names.get(id, f"choice id {id}")
+    choices = () if row is None else row.choices
+    return next((normalize_name(choice.name) for choice in choices if choice.id == id), f"choice id {id}")
 
 
 def query_of(tests: Sequence[AccessTest]) -> AccessQuery:
@@ -139,23 +136,27 @@ def judge_report(
 
 def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
     """Yield the problem of each failed test, which stops apply."""
-    for result in results:
-        if result.reason is not None:
-            message = f'test "{result.test.title}" fails: {result.reason}'
-            hint, source = "Correct the manifests or the test.", result.test.source
-            yield Problem(code="test/failed", message=message, hint=hint, source=source)
-
-
-def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
-    """Yield the problem of tests that a plan without effects does not judge; it stops apply."""
-    if tests:
-        number = count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
-        yield Problem(
-            code="test/not-judged",
-            message=f"{number} not run, because of --no-effects",
-            hint="Plan without --no-effects, or run them with: lmsconf test",
-            source=tests[0].source,
+    return (
+        Problem(
+            code="test/failed",
+            message=f'test "{result.test.title}" fails: {result.reason}',
+            hint="Correct the manifests or the test.",
+            source=result.test.source,
         )
+        for result in results
+        if not result.passed
+    )
+
+
+def not_judged_problem(tests: Sequence[AccessTest]) -> Problem:
+    """Return the problem of tests that a plan without effects does not judge; it stops apply."""
+    return Problem(
+        code="test/not-judged",
+        message=count_noun(len(tests), "test of the manifests was", "tests of the manifests were")
+        + " not run, because of --no-effects",
+        hint="Plan without --no-effects, or run them with: lmsconf test",
+        source=tests[0].source,
+    )
 
 
 def _why_it_fails(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> str | None:

@@ -121,8 +121,8 @@ class AssignmentSide(NamedTuple):
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; None where it is not there.
 
-    to: the address of its audience, and key: its kind and id, None if it is not known. is_changed: whether the plan
-    changes the assignment itself.
+    to: the address of its audience, and key: its kind and id, None if it is not known. causes: the changed
+    resources on the path from people to the content through it.
     """
 
     address: Address
@@ -131,16 +131,10 @@ class AudienceAssignment(Struct, frozen=True, kw_only=True):
     key: AudienceKey | None
     before: AssignmentSide | None
     after: AssignmentSide | None
-    is_changed: bool = False
-
-    @property
-    def causes(self) -> tuple[Address, ...]:
-        """The changed resources on the path from people to the content through it."""
-        return (*self.audience.causes, self.address) if self.is_changed else self.audience.causes
+    causes: tuple[Address, ...]
 
 
 NONE: Final = "none"
-_NOTHING: Final = HeldContent(word=NONE)
 
 
 def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> HeldContent:
@@ -149,7 +143,7 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
     as_text: epoch seconds → ISO 8601.
     """
     if not terms:
-        return _NOTHING
+        return HeldContent(word=NONE)
     starts, finishes = zip(*((one.start, one.finish) for one in terms), strict=True)
     return HeldContent(
         word="mandatory" if any(one.mandatory for one in terms) else "optional",
@@ -161,7 +155,7 @@ def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> Hel
 def change_between(before: HeldContent, after: HeldContent) -> str:
     """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
     if before == after:
-        return NONE if before == _NOTHING else "keep"
+        return NONE if before.word == NONE else "keep"
     if before.word == after.word:
         return "window"
     if NONE in (before.word, after.word):
@@ -171,21 +165,17 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
 
 def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:
     """Return whose account ends while one of these windows is open, at `last` or before. ends: when → whose."""
-    out = 0
-    for one in terms if ends else ():
-        until = last if one.finish is None else min(one.finish, last)
-        if one.start is None or one.start <= until:
-            out |= reduce(or_, (people for moment, people in ends.items() if moment <= until), 0)
-    return out
+    windows = ((one.start, last if one.finish is None else min(one.finish, last)) for one in terms)
+    latest = max((until for start, until in windows if start is None or start <= until), default=0)
+    return reduce(or_, (people for moment, people in ends.items() if moment <= latest), 0)
 
 
 def _is_shorter(before: Collection[Terms], after: Collection[Terms], now: int) -> bool:
     """Whether windows before cover a second of the next 30 days that none after does."""
-    cuts = {now}
-    for one in (*before, *after):
-        # A window covers its last second, so what comes next begins after it.
-        bounds = (one.start, None if one.finish is None else one.finish + 1)
-        cuts.update(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)
+    windows = (*before, *after)
+    # A window covers its last second, so what comes next begins after it.
+    bounds = {*(one.start for one in windows), *(one.finish + 1 for one in windows if one.finish is not None)}
+    cuts = {now, *(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)}
     return any(
         any(one.is_open(moment) for one in before) and not any(one.is_open(moment) for one in after) for moment in cuts
     )
@@ -250,12 +240,16 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
         old, new = (frozenset(filter(None, terms)) for terms in zip(*both_terms, strict=True))
         before, after = (held_content(terms, format_epoch) for terms in (old, new))
         held[before, after] |= people
-        sets[change_between(before, after)] |= people
-        sets["changed"] |= people if before != after else 0
-        sets["before"] |= people if old else 0
-        sets["after"] |= people if new else 0
-        sets["bound"] |= people if after.word == "mandatory" != before.word else 0
-        sets["shortened"] |= people if old and new and _is_shorter(old, new, now) else 0
+        named = {
+            change_between(before, after): True,
+            "changed": before != after,
+            "before": bool(old),
+            "after": bool(new),
+            "bound": after.word == "mandatory" != before.word,
+            "shortened": bool(old and new) and _is_shorter(old, new, now),
+        }
+        for name in (name for name, applies in named.items() if applies):
+            sets[name] |= people
         sets["archived_soon"] |= people & _archived_within(ends, old, now + HORIZON) if new else 0
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
     for one in assignments:

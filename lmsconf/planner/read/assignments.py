@@ -25,7 +25,8 @@ from lmsconf.kinds.assignment.types import (
     parse_target_row,
     readable_time,
 )
-from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.kind_functions import diff
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
@@ -46,12 +47,11 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import grouped, normalize_email, normalize_name
+from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.audience.learner_progress import read_in_progress
 from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
-    Matched,
     ReadContext,
     has_difference,
     read_listing,
@@ -72,8 +72,8 @@ def read_targets(
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     targets: TargetsByContent = {}
     for content, answer in zip(contents, answers, strict=True):
-        rows = object_list(require_object(answer, "the targets"), "targets")
-        targets[content.id] = tuple(parse_target_row(content.id, one) for one in rows)
+        listed = object_list(require_object(answer, "the targets"), "targets")
+        targets[content.id] = tuple(parse_target_row(content.id, one) for one in listed)
         if edits is not None:
             edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
     return targets
@@ -99,27 +99,25 @@ def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
 
-def _ids(rows: Iterable[TargetRow]) -> set[RemoteId]:
-    return {row.id for row in rows}
-
-
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`, as they are if unreadable."""
-    emails, edits = {row.id: row.name for row in snapshot.of(USER).rows}, {}
-    for row in snapshot.rows(EditRow):
-        at = readable_time(row.at)
-        time = format_time(at, zone) if isinstance(at, datetime) else at
-        edits[row.id] = LastEdit(emails.get(RemoteId(row.by or ""), row.by), time)
-    return edits
+    emails = {row.id: row.name for row in snapshot.of(USER).rows}
+    times = ((row, readable_time(row.at)) for row in snapshot.rows(EditRow))
+    return {
+        row.id: LastEdit(
+            emails.get(RemoteId(row.by or ""), row.by), format_time(at, zone) if isinstance(at, datetime) else at
+        )
+        for row, at in times
+    }
 
 
-def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None]:
+def read_assignments(reading: ReadContext) -> Iterator[None]:
     """Read the catalog, in the second phase the targets of the named contents, in the last some again.
 
     Who is in progress on what is replaced is read before people are, where these may be looked up.
     """
-    contents = reading.further[CONTENT] = read_listing(reading.api, CONTENT)
-    yield None
+    contents = reading.found[CONTENT] = read_listing(reading.api, CONTENT)
+    yield
     wanted = _wanted(reading, contents.rows)
     edits: dict[RemoteId, EditRow] | None = {} if reading.edits else None
     targets = read_targets(reading.api, wanted, edits)
@@ -130,21 +128,24 @@ def read_assignments(reading: ReadContext) -> Iterator[Listing[TargetRow] | None
     else:
         kept = _read_in_progress(reading, contents, targets, lists_people=False)
         reading.people_in_lists.update(people, kept)
-    yield None
-    yield None
+    yield
+    yield
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
     doubtful = _lacking(reading, wanted, targets)
     again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
-    differs = [one.name for one in wanted if one.id in again and _ids(again[one.id]) != _ids(targets[one.id])]
+    differs = [
+        one.name
+        for one in wanted
+        if one.id in again and {row.id for row in again[one.id]} != {row.id for row in targets[one.id]}
+    ]
     why = f"those of {differs[0]} were read twice, with different results" if differs else None
     incomplete = contents.incomplete or why
     reading.targets = targets | again
-    listing = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
+    listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
     if edits is not None:
-        reading.further[EDITS] = sorted_listing((edits[row.id] for row in listing.rows if row.id in edits), incomplete)
+        reading.found[EDITS] = sorted_listing((edits[row.id] for row in listing.rows if row.id in edits), incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
-    yield listing
 
 
 def _read_in_progress(
@@ -173,24 +174,14 @@ def _read_in_progress(
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     for version in () if reading.edits else reading.versions:
-        planning, _ = _matched(reading, listings, groups, version)
+        planning, _ = reading.match(CONTENT_TARGET, listings, version, after=groups)
         closing |= {row.id: row for row in planning.closing}
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, rows.rows, audiences)}
     if not closing:
         return frozenset()
     found = [read_in_progress(reading.api, row, audiences.of(row)) for row in closing.values()]
-    reading.further[IN_PROGRESS] = sorted_listing(found, None)
+    reading.found[IN_PROGRESS] = sorted_listing(found, None)
     return frozenset[RemoteId]().union(*(row.people for row in found))
-
-
-def _matched(
-    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Manifests
-) -> Matched:
-    """Match one version of the manifests on listings: the kinds `before`, then assignments."""
-    planning = reading.plan_context(listings)
-    for kind in before:
-        match_kind(planning, kind, *version.of_kind(kind))
-    return planning, match_kind(planning, CONTENT_TARGET, *version.of_kind(CONTENT_TARGET))
 
 
 def _targets_of_people(
@@ -234,16 +225,15 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
         or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
     ):
         return list(rows)
-    declared, absent = reading.manifests.of_kind(CONTENT_TARGET)
-    specs: list[AssignmentSpec] = [one.spec for one in (*declared, *absent) if reading.chosen(one.address)]
+    entries = chain(*reading.manifests.of_kind(CONTENT_TARGET))
+    specs: list[AssignmentSpec] = [one.spec for one in entries if reading.chosen(one.address)]
     names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
-    replaced = chain.from_iterable(spec.replaces for spec in specs)
-    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for old in replaced)]
-    ids = set[str]().union(*(one.values() for one in pins))
+    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for spec in specs for old in spec.replaces)]
+    ids = {id for one in pins for id in one.values()}
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _lacking(reading: ReadContext, contents: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
+def _lacking(reading: ReadContext, catalog: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
     """Return the contents for which an assignment would be created, according to their targets, judged by names.
 
     A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
@@ -251,18 +241,22 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], targets: TargetsB
     wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
-    ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour(EVERYONE_ID)}
-    for kind in (GROUP, SMART_GROUP, USER):
-        named_so = normalize_email if kind == USER else normalize_name
-        ids |= {(kind, named_so(row.name)): row.id for row in reading.listings[kind].rows}
-    named = grouped(contents, lambda content: normalize_name(content.name))
+    ids = {
+        (kind, KINDS[kind].normalize_name(row.name)): row.id
+        for kind in (GROUP, SMART_GROUP, USER)
+        for row in reading.listings[kind].rows
+    }
+    ids[EVERYONE.kind, EVERYONE.name] = reading.api_spec.behaviour(EVERYONE_ID)
+    named = grouped(catalog, lambda content: normalize_name(content.name))
     live = {(row.content, str(row.target)) for row in chain.from_iterable(targets.values())}
     out: set[RemoteId] = set()
     for assignment in wanted:
         target = ids.get((assignment.audience.kind, assignment.audience.name))
-        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets)
-        ids_of_content = (*(content.id for content in named.get(assignment.content, ())), *pinned)
-        out.update(id for id in ids_of_content if target is None or (id, target) not in live)
+        contents = [
+            *(content.id for content in named.get(assignment.content, ())),
+            *(RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets),
+        ]
+        out.update(id for id in contents if target is None or (id, target) not in live)
     return out
 
 
@@ -295,9 +289,8 @@ def _count_others(
         rows: list[TargetRow] = []
         for start in range(0, len(others), _AT_ONCE):
             if live + len(rows) < enough:
-                targets = read_targets(reading.api, others[start : start + _AT_ONCE])
-                rows.extend(chain.from_iterable(targets.values()))
-        reading.further[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
+                rows.extend(chain(*read_targets(reading.api, others[start : start + _AT_ONCE]).values()))
+        reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 
 def _changing(
@@ -309,7 +302,7 @@ def _changing(
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
     before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
     needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
-    planning, matched = _matched(reading, {**needed, **listings}, before, version)
+    planning, matched = reading.match(CONTENT_TARGET, {**needed, **listings}, version, after=before)
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     changed = sum(
         has_difference(diff(planning, match))

@@ -9,6 +9,7 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -20,7 +21,7 @@ from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severit
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
-from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.kind_functions import diff
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS, declared_lists, included
 from lmsconf.kinds.shared.plan_context import Match
@@ -32,7 +33,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
     keep_keys,
@@ -41,19 +42,23 @@ from lmsconf.planner.read.needed_listings import (
 )
 
 
-def read_fields(reading: ReadContext) -> Iterator[Listing[FieldRow]]:
+def read_fields(reading: ReadContext) -> Iterator[None]:
     """Read the fields, in the first phase.
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
     listing = read_listing(reading.api, CUSTOM_FIELD)
-    matches = (one for now in reading.versions for one in reading.match(CUSTOM_FIELD, listing, now)[1].matches)
+    matches = (
+        one
+        for version in reading.versions
+        for one in reading.match(CUSTOM_FIELD, {CUSTOM_FIELD: listing}, version)[1].matches
+    )
     if any(match.row is None and reading.chosen(match.address) for match in matches):
         again = read_listing(reading.api, CUSTOM_FIELD)
         if {row.id for row in again.rows} != {row.id for row in listing.rows}:
             listing = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
-    reading.listings[CUSTOM_FIELD] = listing
-    yield listing
+    reading.listings[CUSTOM_FIELD] = reading.found[CUSTOM_FIELD] = listing
+    yield
 
 
 def may_delete_fields(reading: ReadContext) -> bool:
@@ -84,13 +89,13 @@ _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
 
 
-def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
+def read_groups(reading: ReadContext) -> Iterator[None]:
     """Read the groups, with members and managers where they are compared: by group, or by person.
 
     By person, the listing of people is compared with the extended one, so all of it is read, in the third phase.
     """
     listing = reading.listings[GROUP] = read_listing(reading.api, GROUP)
-    yield None
+    yield
     wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
     replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
@@ -98,21 +103,24 @@ def read_groups(reading: ReadContext) -> Iterator[Listing[GroupRow] | None]:
     if not replaces and reading.page and 0 < pages < 2 * len(wanted) + len(compared):
         reading.needs_all_people = True
         extended = _extended_rows(reading)
-        yield None
-        yield None
+        yield
+        yield
         people = reading.listings[USER]
         ids = () if people.incomplete else {row.id for row in people.rows}
-        details = _from_people(reading, extended, [*wanted, *compared], ids)
-        details = details or _from_groups(reading.api, wanted, compared)
+        by_person = _from_people(reading, extended, [*wanted, *compared], ids)
+        details = by_person or _from_groups(reading.api, wanted, compared)
     else:
         details = _from_groups(reading.api, wanted, compared)
-        lists = (ids or () for row in details.values() for ids in (row.members, row.managers))
-        reading.people_in_lists.update(*lists)
+        reading.people_in_lists.update(_people_in(details.values()))
         if replaces:
-            yield None
-            yield None
+            yield
+            yield
             details = _with_archived(reading, details)
-    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    reading.found[GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+
+
+def _people_in(groups: Iterable[GroupRow]) -> frozenset[RemoteId]:
+    return frozenset[RemoteId]().union(*(ids or () for row in groups for ids in (row.members, row.managers)))
 
 
 def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
@@ -129,20 +137,17 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     """
     people = reading.listings[USER]
     archived = {row.id for row in people.rows if row.archived}
-    lists = (ids or () for row in groups.values() for ids in (row.members, row.managers))
-    listed = set[RemoteId]().union(*lists)
+    listed = _people_in(groups.values())
     if archived & listed or not _adds_people(reading, groups):
         return dict(groups)
     reading.extended_rows()
-    extended = reading.extended_info
-    both = (ids[id] for ids in (extended.members, extended.managers) for id in groups)
-    others = set[RemoteId]().union(*both) - listed
+    members, managers = reading.extended_info.members, reading.extended_info.managers
+    others = set[RemoteId]().union(*(ids[id] for ids in (members, managers) for id in groups)) - listed
     archived |= _unlisted_among(reading, others - {row.id for row in people.rows})
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
 
-    members, managers = extended.members, extended.managers
     return {
         id: GroupRow(id, row.name, whole(row.members, members[id]), whole(row.managers, managers[id]))
         for id, row in groups.items()
@@ -151,22 +156,19 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    planning = reading.plan_context({GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]})
-    matched = match_kind(planning, GROUP, *reading.manifests.of_kind(GROUP))
+    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
+    planning, matched = reading.match(GROUP, listings, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
 
 
 def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
     """Return those of some people who are archived, or whose ids the service rejects."""
-    found = set[RemoteId]()
+    found = set(ids)
     for id in sorted(ids):
-        try:
-            answer = reading.api.get("users.get", path={"userId": id})
-        except Rejected:
-            found.add(id)
-        else:
-            found |= {id} if require_object(answer, "a user").get("archivedAt") else set()
+        with suppress(Rejected):
+            if not require_object(reading.api.get("users.get", path={"userId": id}), "a user").get("archivedAt"):
+                found.remove(id)
     return found
 
 
@@ -195,8 +197,9 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
             "managers": lambda: _read_lists(api, "manual-groups.managers", wanted),
         }
     )
-    members, managers = lists["members"], lists["managers"]
-    return {row.id: GroupRow(row.id, row.name, members[row.id], managers.get(row.id)) for row in groups}
+    return {
+        row.id: GroupRow(row.id, row.name, lists["members"][row.id], lists["managers"].get(row.id)) for row in groups
+    }
 
 
 def _read_lists(api: Api, operation: str, groups: Sequence[GroupRow]) -> dict[RemoteId, frozenset[RemoteId]]:
@@ -231,11 +234,11 @@ def _from_people(
         rows is None
         or rows.incomplete
         or not listed.is_clear
+        or listed.read != len(rows.rows)
         or {str(row["userId"]) for row in rows.rows} != set(people)
-    ):
-        return None
-    if any(listed.names[row.id] - {row.name, ""} for row in wanted):
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
+        or any(listed.names[row.id] - {row.name, ""} for row in wanted)
+    ):
         return None
     return {
         row.id: GroupRow(row.id, row.name, frozenset(listed.members[row.id]), frozenset(listed.managers[row.id]))
@@ -243,10 +246,10 @@ def _from_people(
     }
 
 
-def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] | None]:
+def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     """Read the smart groups, with conditions and managers, in the second phase, where they are compared."""
     listing = reading.listings[SMART_GROUP] = read_listing(reading.api, SMART_GROUP)
-    yield None
+    yield
     wanted = listing.rows
     # Where a field changes, all are needed, since any may have a condition on it.
     if not (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
@@ -255,7 +258,7 @@ def read_smart_groups(reading: ReadContext) -> Iterator[Listing[SmartGroupRow] |
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.people_in_lists.update(*(row.managers or () for row in details.values()))
-    yield sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+    reading.found[SMART_GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
 def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -293,10 +296,10 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
             active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
         listed = len(members & active)
         if not _is_predicted(group, members & active):
-            number = f"{count_noun(group.after or 0, 'member was', 'members were')} predicted"
+            number = count_noun(group.after or 0, "member was", "members were")
             yield Problem(
                 code="effects/not-as-predicted",
-                message=f"{address}: {number}, and the service lists {listed:,}"
+                message=f"{address}: {number} predicted, and the service lists {listed:,}"
                 if listed != group.after
                 else f"{address}: the service lists as many members as predicted ({listed:,}), but not the same people",
                 hint="The service may still be computing its members; check again with: lmsconf plan.",
@@ -325,14 +328,11 @@ def read_with_members(api: Api, ids: Iterable[RemoteId]) -> Iterator[tuple[Json,
         yield answer, None if data.get("members") is None else id_set(data, "members")
 
 
-_FEW_NAMES: Final = 3
-"""Up to how many smart groups are looked up one by one; the whole listing takes a request per hundred."""
-
-
 def smart_group_ids(api: Api, addresses: Collection[Address]) -> dict[Address, RemoteId]:
     """Return the ids of smart groups by their names; those that are not listed, or listed twice, are left out."""
     ids: dict[Address, set[RemoteId]] = {one: set() for one in addresses}
-    queries = [{"filter": one.name} for one in addresses] if len(addresses) <= _FEW_NAMES else [{}]
+    # Few are looked up one by one; the whole listing takes a request per hundred.
+    queries = [{"filter": one.name} for one in addresses] if len(addresses) <= 3 else [{}]
     for row in (row for query in queries for row in read_listing(api, SMART_GROUP, query).rows):
         ids.get(Address.of(SMART_GROUP, normalize_name(row.name)), set()).add(row.id)
     return {address: id for address, found in ids.items() if len(found) == 1 for id in found}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, EXTENDED_INFO, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.group import parse_group_row
@@ -103,7 +104,7 @@ class ReadContext:
     had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
     targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
     some may be no people of the workspace.
-    further: listings of the snapshot beside those that jobs return.
+    found: the listings of the snapshot.
     """
 
     def __init__(
@@ -118,8 +119,11 @@ class ReadContext:
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
-        both = [wanted.manifests] if wanted.beside is None else [wanted.manifests, wanted.beside]
-        self.versions = [manifests.in_workspace(policy.workspace) for manifests in both]
+        self.versions = [
+            manifests.in_workspace(policy.workspace)
+            for manifests in (wanted.manifests, wanted.beside)
+            if manifests is not None
+        ]
         self.manifests = reduce(merge_manifests, self.versions)
         self.declared, self.absent = self.manifests.declared, self.manifests.absent
         self.chosen = Selection(self.declared, policy, absent=self.absent)
@@ -131,8 +135,10 @@ class ReadContext:
         self.people_in_lists: set[RemoteId] = {*wanted.people}
         self.needs_all_people = False
         self.extended_info, self.answers = ExtendedInfoListing(), PeopleWithAnswers()
+        self._extended: ListedRows | None = None
+        self._lock = Lock()
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
-        self.further: dict[str, Listing[Any]] = {}
+        self.found: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
@@ -158,8 +164,12 @@ class ReadContext:
         return self.manifests.of_kind(kind)[0]
 
     def extended_rows(self) -> ListedRows:
-        """Return the ids and rights of all people, read on first use; not thread-safe. Raises ApiError."""
-        return self.extended_info.rows(self.api, {row.id for row in self.listings[GROUP].rows})
+        """Return the ids and rights of all people, read on first use. Raises ApiError."""
+        with self._lock:
+            if self._extended is None:
+                manual = frozenset(row.id for row in self.listings[GROUP].rows)
+                self._extended = self.api.rows(EXTENDED_INFO, keep=partial(self.extended_info.collect, manual))
+            return self._extended
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
@@ -175,15 +185,22 @@ class ReadContext:
             self.chosen,
         )
 
-    def match(self, kind: str, listing: Listing[Any], manifests: Manifests) -> Matched:
-        """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
-        planning = self.plan_context({kind: listing})
+    def match(
+        self, kind: str, listings: Mapping[str, Listing[Any]], manifests: Manifests, after: Iterable[str] = ()
+    ) -> Matched:
+        """Match declarations of a kind with listings. Problems are dropped: the planner reports them.
+
+        after: the kinds to match before it, whose names its declarations use.
+        """
+        planning = self.plan_context(listings)
+        for other in after:
+            match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
     def matches(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the listing of a kind, once it is read."""
         if kind not in self._matches:
-            self._matches[kind] = [self.match(kind, self.listings[kind], version) for version in self.versions]
+            self._matches[kind] = [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
         return self._matches[kind]
 
     def has_changes(self, kind: str) -> bool:
@@ -211,18 +228,16 @@ class ReadContext:
         """
         if self.everything:
             return list(listing.rows), []
-        rows = {row.id: row for row in listing.rows}
-        wanted: dict[RemoteId, Row] = {}
+        wanted: set[RemoteId] = set()
         candidates: set[RemoteId] = set()
         for _, matched in self.matches(kind):
-            wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
-            for match in matched.matches:
-                if match.row and self.chosen(match.address) and is_compared(match):
-                    wanted[match.row.id] = match.row
-            new = (one.declared for one in matched.matches if one.row is None and self.chosen(one.address))
-            if any(has_content(one.spec) for one in new):
+            wanted.update(deletion.row.id for deletion in matched.deletions)
+            chosen = [match for match in matched.matches if self.chosen(match.address)]
+            wanted.update(match.row.id for match in chosen if match.row and is_compared(match))
+            if any(match.row is None and has_content(match.declared.spec) for match in chosen):
                 candidates.update(one.row.id for one in rename_candidates(matched.unmanaged, self.policy))
-        return [*wanted.values()], [rows[id] for id in rows if id in candidates and id not in wanted]
+        others = [row for row in listing.rows if row.id in candidates and row.id not in wanted]
+        return [row for row in listing.rows if row.id in wanted], others
 
 
 def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:

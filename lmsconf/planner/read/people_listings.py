@@ -7,14 +7,14 @@ shared parts, one row for each person (API specification, User list entry).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from sys import intern
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
@@ -25,7 +25,7 @@ from lmsconf.kinds.shared.responses import (
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import Api, ListedRows
+from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
@@ -38,26 +38,20 @@ class ExtendedInfoListing(Struct):
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
 
     members, managers: id of a manual group → ids of people. names: the names by which it was listed.
-    is_clear: False if a person was listed twice or without groups, or a group without its id.
+    is_clear: False if a person was listed without groups, or a group without its id. read: how many rows were read;
+    more than there are people if the listing was read twice.
     """
 
     members: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
     managers: defaultdict[str, set[RemoteId]] = field(default_factory=lambda: defaultdict(set))
     names: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     is_clear: bool = True
-    _rows: ListedRows | None = None
-    _seen: set[RemoteId] = field(default_factory=set)
+    read: int = 0
 
-    def rows(self, api: Api, manual: Collection[str]) -> ListedRows:
-        """Return the ids and rights of all people, read on first use. manual: the ids of the manual groups."""
-        if self._rows is None:
-            self._rows = api.rows(EXTENDED_INFO, keep=partial(self._kept, frozenset(manual)))
-        return self._rows
-
-    def _kept(self, manual: frozenset[str], person: Row) -> Row:
+    def collect(self, manual: frozenset[str], person: Row) -> Row:
+        """Keep the groups of a person; return the id and the rights. manual: the ids of the manual groups."""
         id = RemoteId(str(person["userId"]))
-        self.is_clear = self.is_clear and id not in self._seen
-        self._seen.add(id)
+        self.read += 1
         for key, held in (("memberOfGroups", self.members), ("managerOfGroups", self.managers)):
             groups = person.get(key)
             for group in groups if isinstance(groups, list) else [None]:
@@ -108,15 +102,15 @@ class PeopleWithAnswers(Struct):
         id = RemoteId(intern(require_text(row, "userId")))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
+        answers: tuple[Answer, ...] | None = None
         # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
-        if held not in (None, []) and not isinstance(held, dict):
-            answers = None
-        else:
+        if held in (None, []) or isinstance(held, dict):
             parsed = [self._answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
-        email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
-        self.people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
+        self.people[id] = AnswersRow(
+            id, answers, "customFields" in row, optional_text(row, "email"), bool(row.get("archivedAt"))
+        )
         return keep(row)
 
     def _answer(self, name: str, value: Json) -> Answer | None:

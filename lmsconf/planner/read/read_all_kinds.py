@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
 )
-from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
+from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
@@ -64,6 +64,7 @@ from lmsconf.planner.read.fields_and_groups import (
     read_smart_groups,
 )
 from lmsconf.planner.read.needed_listings import (
+    Matched,
     ReadContext,
     keep_keys,
     sorted_listing,
@@ -74,11 +75,10 @@ _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_a
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 
 
-def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
+def read_people(reading: ReadContext) -> Iterator[None]:
     """Read the people, with the attributes that are compared, and count them; no listing if only that is needed.
 
-    The first phase reads the first page, and all others if all people are needed in any case; the third the people in
-    lists, or else the other pages; the last what the listing of people does not have.
+    1: the first page, or all. 3: the people in lists, or else the other pages. 4: what the listing does not have.
     """
     needed = USER in reading.needed or copies_answers(reading)
     index, keep = reading.answers, _kept(reading)
@@ -91,8 +91,8 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     most = _most_lookups(reading, rows)
     if needed and not most:
         *_, rows = rows, *pages
-    yield None
-    yield None
+    yield
+    yield
     loses = loses_answers(reading)
     if not needed and not loses:
         return
@@ -108,23 +108,23 @@ def read_people(reading: ReadContext) -> Iterator[Listing[PersonRow] | None]:
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
         kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
-        reading.further[ANSWERS] = sorted_listing(kept, rows.incomplete)
-    yield None
+        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
+    yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
         listing = _with_attributes(reading, listing, rows)
     if needed:
-        yield listing
+        reading.found[USER] = listing
 
 
 def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
     """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
-    matched = reading.match(USER, listing, reading.manifests)
-    listing = read_attributes(reading, *matched, listing, rows)
+    matched = reading.match(USER, {USER: listing}, reading.manifests)
+    listing = read_attributes(reading, matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
         holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
-        reading.further[HOLDERS] = sorted_listing(holders, rows.incomplete)
+        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
     return read_managed_groups(reading, matched[1], listing)
 
 
@@ -187,8 +187,8 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
-    listings = (reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")) for query in queries)
-    rows = chain.from_iterable(listing.rows for listing in listings)
+    keep = keep_keys("userId", "email")
+    rows = (row for query in queries for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep).rows)
     return {RemoteId(str(row["userId"])) for row in rows if normalize_email(str(row.get("email") or "")) in emails}
 
 
@@ -202,10 +202,11 @@ def _only_in_lists(reading: ReadContext) -> bool:
     Declared people must be known by id, with keys that a single response has as the listing does.
     """
     people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
-    pins = {one.pin(reading.policy.workspace) for one in people}
-    all_known = pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
-    in_lists = not reading.everything and (all_known or not reading.covers(USER))
-    return in_lists and reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
+    all_known = all(
+        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE for one in people
+    )
+    may_all_manage = reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
+    return not reading.everything and (all_known or not reading.covers(USER)) and may_all_manage
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
@@ -220,11 +221,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 
 
 def read_attributes(
-    reading: ReadContext,
-    planning: PlanContext,
-    matched: MatchResult[PersonSpec, PersonRow],
-    listing: Listing[PersonRow],
-    rows: ListedRows,
+    reading: ReadContext, matched: Matched, listing: Listing[PersonRow], rows: ListedRows
 ) -> Listing[PersonRow]:
     """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
 
@@ -232,35 +229,37 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    specs = {
+    planning, result = matched
+    specs: dict[str, PersonSpec] = {
         str(match.row.id): match.declared.spec
-        for match in matched.matches
+        for match in result.matches
         if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
-    raw = {id: row for row in rows.rows if (id := str(row["userId"])) in specs or reading.everything}
-    details = {id: _listed_values(reading, row, specs.get(id)) for id, row in raw.items()}
-    single = [id for id, spec in specs.items() if needs_single_read(spec)]
-    rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
+    listed = {
+        id: _listed_values(reading, row, specs.get(id))
+        for row in rows.rows
+        if (id := str(row["userId"])) in specs or reading.everything
+    }
+    listing = _with_details(listing, listed)
+    asked = {id for id, spec in specs.items() if needs_single_read(spec)}
+    rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
     everybody: ListedRows | None = None
-    if reading.everything or (rights and -(-len(listing.rows) // max(1, reading.page)) < len(rights)):
+    if reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights):
         everybody = reading.extended_rows()
-        held = _rights_among(everybody, details.keys() if reading.everything else {*rights})
-        details |= {id: details[id] | both for id, both in held.items()}
-        rights = [] if reading.everything else [id for id in rights if id not in held]
-    asked = sorted([*single, *rights])
-    people = _read_people(reading, asked, {row.id for row in listing.rows if row.archived})
-    if unshown := {*asked} - people.keys():
+        held = _rights_among(everybody, listed.keys() if reading.everything else rights)
+        listing = _with_details(listing, held)
+        rights = set() if reading.everything else rights - held.keys()
+    asked |= rights
+    people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
+    if unshown := asked - people.keys():
         everybody = everybody or reading.extended_rows()
-        details |= {id: details[id] | both for id, both in _rights_among(everybody, unshown).items()}
-    for id, row in people.items():
-        details[id] |= parse_values(row, specs[id].declared_keys & SINGLE_KEYS)
-        details[id] |= parse_rights(row) if specs[id].needs_live_rights else {}
-    whole = _with_details(listing, details)
-    if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
+        listing = _with_details(listing, _rights_among(everybody, unshown))
+    listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
+    if everybody is None and not has_enough_declared_admins(planning, _again(result, listing)):
         everybody = reading.extended_rows()
     if everybody is not None:
-        reading.further[ADMIN] = admin_listing(everybody, listing.rows)
-    return whole
+        reading.found[ADMIN] = admin_listing(everybody, listing.rows)
+    return listing
 
 
 def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
@@ -271,7 +270,7 @@ def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dic
 def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str, Any]]) -> Listing[PersonRow]:
     """Return the listing with the attributes that were read for people, by id."""
     rows = (replace(row, **details[row.id]) if details.get(row.id) else row for row in listing.rows)
-    return replace(listing, rows=tuple(rows))
+    return replace(listing, rows=tuple(rows)) if details else listing
 
 
 def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet[str] = frozenset()) -> dict[str, Row]:
@@ -297,6 +296,12 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
     return {**parse_values(row, _LISTED - {"answers"}), "answers": held.all_answers}
 
 
+def _single_values(spec: PersonSpec, row: Row) -> dict[str, object]:
+    """Return the declared values that only the response for one person has, and the rights if compared."""
+    rights = parse_rights(row) if spec.needs_live_rights else {}
+    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | rights
+
+
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail.
 
@@ -320,16 +325,20 @@ def read_managed_groups(
     """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
     if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
         return listing
-    matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
-    losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
+    losing = sorted(
+        match.row.id
+        for match in _again(matched, listing).matches
+        if match.row and reading.chosen(match.address) and loses_manager_right(match.declared.spec, match.row)
+    )
     return _with_details(listing, {id: parse_managed_groups(row) for id, row in _read_people(reading, losing).items()})
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     admins = {str(row["userId"]) for row in everybody.rows if row.get("admin") is True}
-    active = (AdminRow(row.id, row.name) for row in people if row.id in admins and not row.archived)
-    return sorted_listing(active, everybody.incomplete)
+    return sorted_listing(
+        (AdminRow(row.id, row.name) for row in people if row.id in admins and not row.archived), everybody.incomplete
+    )
 
 
 def _again(
@@ -342,14 +351,14 @@ def _again(
     )
 
 
-_READ: Final[Mapping[str, Callable[[ReadContext], Iterator[Listing[Any] | None]]]] = {
+_READ: Final[Mapping[str, Callable[[ReadContext], Iterator[None]]]] = {
     USER: read_people,
     CUSTOM_FIELD: read_fields,
     GROUP: read_groups,
     SMART_GROUP: read_smart_groups,
     CONTENT_TARGET: read_assignments,
 }
-"""Kind → its job: each `yield` ends a phase, the last one yields the listing. People are the most pages, so first."""
+"""Kind → its job, which adds to `found`; each `yield` ends a phase. People are the most pages, so first."""
 
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
@@ -363,11 +372,9 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     jobs = {kind: read(reading) for kind, read in _READ.items() if kind == USER or kind in reading.needed}
     # Where people are needed only to copy answers, the fields say whether they are.
     fields_first = USER not in reading.needed and may_copy_answers(reading)
-    found: dict[str, Listing[Any]] = {}
     for kinds in (jobs.keys() & {CUSTOM_FIELD} if fields_first else (), *repeat(jobs, 4)):
-        ended = reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
-        found |= {kind: listing for kind, listing in ended.items() if listing is not None}
-    listings = {kind: found[kind] for kind in jobs if kind in found} | dict(sorted(reading.further.items()))
+        reading.api.together({kind: partial(next, jobs[kind], None) for kind in kinds})
+    listings = {name: reading.found[name] for name in (*jobs, *sorted(reading.found)) if name in reading.found}
     snapshot = Snapshot(
         workspace=reading.policy.workspace, url=url, taken_at=taken_at, people=reading.people, listings=listings
     )

@@ -72,7 +72,7 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
 def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
     """Return the latest result of each person for a content, by person id. people: None for all."""
     latest: dict[str, _Result] = {}
-    batches: list[Sequence[RemoteId] | None] = [None]
+    batches = [people]
     if people is not None:
         batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
     for wanted in batches:
@@ -89,8 +89,8 @@ def _rows(api: Api, filters: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]
     """Yield all results, page by page until one is empty."""
     skip, seen = 0, set[str]()
     while True:
-        options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
-        answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
+        page: Json = {"skip": skip, "limit": _AT_ONCE}
+        answer = require_object(api.search("analytics.results", {**filters, "options": page}), "the results")
         if not isinstance(answer.get("list"), list):
             raise InvalidResponse("a response is missing its list of results")
         rows = object_list(answer, "list")
