@@ -11,7 +11,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
 from lmsconf.apply.check_first_changes import LISTS, is_archived
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.side_effects import missing_manager_right
@@ -43,7 +43,6 @@ from lmsconf.kinds.grant_verification import (
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, listed_name
 from lmsconf.kinds.shared.responses import id_in_response
-from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call, ListOperation, is_creation
 from lmsconf.model.canonical_json import Json
@@ -151,21 +150,19 @@ class CallExecutor:
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
-        return self._pool.submit(lambda client: self._send(client, _issued(call, ids), ids))
+        return self._pool.submit(lambda client: self._send(client, call, ids))
 
-    def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
-        if sent.call.needs and sent.call.address in self._emptied:
-            refuse_late_deletion(sent.call, self._replay, self._resolver)
-        response: Json = None
+    def _send(self, client: Client, call: Call, ids: Learnt) -> Learnt:
         try:
-            with self._first_calls.comparing(client, sent, ids) as first:
-                send = partial(self._response, client, first, ids)
-                try:
-                    response = send()
-                except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                    response = self._resolver.resolve(first, ids, lost, send)
+            sent = issued(call, ids)
+        except KeyError as missing:
+            raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
+        if call.needs and call.address in self._emptied:
+            refuse_late_deletion(call, self._replay, self._resolver)
+        try:
+            response = self._first_calls.send(client, sent, partial(self._resolved, client))
         except Rejected as refused:
-            if sent.call.id not in self._recreated:
+            if call.id not in self._recreated:
                 raise
             raise self._put_back(client, sent, refused) from refused
         try:
@@ -173,14 +170,23 @@ class CallExecutor:
             for id in learnt.values():
                 # No later path could name it.
                 if why := path_segment_problem(id):
-                    message = f"the service returned an id for {sent.call.address} that cannot be used: {shorten(why)}"
-                    raise InvalidResponse(message)
+                    raise InvalidResponse(
+                        f"the service returned an id for {call.address} that cannot be used: {shorten(why)}"
+                    )
             return learnt
         except DuplicateResource:
             raise
         except ApiError as error:
             # The call was accepted; only its result could not be read.
-            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
+            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=call.operation) from error
+
+    def _resolved(self, client: Client, sent: IssuedRequest) -> Json:
+        """Return the response; None where it was lost and the call is found to be carried out."""
+        send = partial(self._response, client, sent)
+        try:
+            return send()
+        except (WriteOutcomeUnknown, InvalidResponse) as lost:
+            return self._resolver.resolve(sent, lost, send)
 
     def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
@@ -214,7 +220,7 @@ class CallExecutor:
         )
         return {**learnt, **found}
 
-    def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
+    def _response(self, client: Client, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
 
         The API specification does not show the status of that (Errors), so any that may mean it is looked into.
@@ -233,7 +239,7 @@ class CallExecutor:
         except Rejected as refused:
             # A service may refuse to delete what does not exist with another status than 404 or 410.
             if call.method == "DELETE" and (
-                refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent, ids))
+                refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent))
             ):
                 return None
             raise self._explain_refusal(client, sent, refused) from refused
@@ -257,15 +263,6 @@ class CallExecutor:
         return refused.restated(
             Unauthorized, "This token can read but has no permission for this call. Use one that has."
         )
-
-
-def _issued(call: Call, ids: Learnt) -> IssuedRequest:
-    """Return a call with the ids that it needs. Raises LmsconfError if one is not known."""
-    try:
-        path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
-    except KeyError as missing:
-        raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
-    return IssuedRequest(call=call, path=path, body=body)
 
 
 def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:

@@ -43,10 +43,9 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
 )
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
-from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields, targets_of
+from lmsconf.kinds.grant_verification import ANSWERS_GIVEN, SentCall, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, normalize_name
@@ -100,10 +99,9 @@ class ComparedList:
         if not self.is_new:
             return None
         first = frozenset((min(self._added),))
-        one = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named & first))
         others = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named - first))
         try:
-            self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
+            self._send(_with_lists(self.sent.body, lambda named: named & first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
@@ -123,7 +121,7 @@ class ComparedList:
         if not rest.others or last in rest._before:
             return False
         try:
-            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+            self._send(body)
         except Rejected:
             return False
         return rest.compare()
@@ -162,8 +160,7 @@ class ComparedList:
             missing = self._before - after
             if not missing:
                 return self._added <= after
-            body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
-            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+            self._send(self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody)))
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -179,6 +176,10 @@ class ComparedList:
             values={ADD_MODE: "replace"},
         )
 
+    def _send(self, body: object) -> None:
+        """Send the call with another body."""
+        self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+
     def _first_listed(self) -> frozenset[str]:
         """Return the list as soon as it can be read: the list of a new group may not be at once."""
         for _ in self._resolver.poll_times(self._resolver.patience):
@@ -188,8 +189,8 @@ class ComparedList:
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
-        path = self.sent.path_values(self._client.spec)
-        response = self._client.call(LISTS[self.sent.call.operation], path=path)
+        operation = LISTS[self.sent.call.operation]
+        response = self._client.call(operation, path=self.sent.path_values(self._client.spec))
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 
@@ -208,11 +209,7 @@ def is_archived(client: Client, person: str) -> bool:
 
 
 def without_second(
-    client: Client,
-    sent: IssuedRequest,
-    ids: Learnt,
-    resolver: AmbiguousWriteResolver,
-    second: WrongAssumption,
+    client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, second: WrongAssumption
 ) -> WrongAssumption:
     """Delete one of two assignments that a call has left where one was; return the error with what was done.
 
@@ -235,11 +232,11 @@ def without_second(
         return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
     resolver.again(sent.call)
     client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
-    fresh = resolver.shown(sent, ids)
+    fresh = resolver.shown(sent)
     return WrongAssumption(
         "the service made a second assignment, and deleted both when one was to be deleted",
         values=second.values,
-        is_done=fresh is not None and not is_left(fresh, sent, ids),
+        is_done=fresh is not None and not is_left(fresh, sent),
     )
 
 
@@ -346,8 +343,9 @@ class ComparedAnswers:
         try:
             with self._client.speaking(forms):
                 behaviour = self._client.spec.behaviour
-                answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
-                body = build_answers_body(behaviour, answers)
+                body = build_answers_body(
+                    behaviour, encode_live_answers(behaviour, self._fields.values(), whole.values())
+                )
                 self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
         except Rejected:
             return len(lost)
@@ -362,18 +360,15 @@ class ComparedAnswers:
         for id, value in self._answers.items():
             if id in self._fields and not any(answer_leaves(value)) and normalize_name(self._fields[id].name) in after:
                 return f"the answer to {self._fields[id].name} is still there"
-        check = grant_verification(self._sent.call)
-        if check is None:
-            return ""
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
         self._unshown = {
             id
             for id, field in self._fields.items()
             if field.hidden and id in self._answers and normalize_name(field.name) not in after
         }
-        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
-        number = len(granted.difference(check.visible(self._client.call, call)))
-        return check.missing.format(missing=number, granted=len(granted)) if number else ""
+        granted = {one for one in ANSWERS_GIVEN.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
+        number = len(granted.difference(ANSWERS_GIVEN.visible(self._client.call, call)))
+        return ANSWERS_GIVEN.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:

@@ -136,7 +136,6 @@ class Project(Struct, frozen=True):
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
-        source = saved_plan(plan, parse_consents(allow))
         options = ApplyOptions(
             approve=approve,
             digest=expect_digest,
@@ -148,6 +147,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
+        source = saved_plan(plan, parse_consents(allow))
         return apply_safely(self.settings, source, options, progress or ApplyEvents())[0]
 
     def drift(
@@ -164,13 +164,11 @@ class Project(Struct, frozen=True):
         count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with. progress: as
         for `plan`.
         """
-        manifests = self._manifests()
-        policy = self.settings.policy
-        before = (
-            None
-            if base is None
-            else load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
-        )
+        manifests, before = self._manifests(), None
+        if base is not None:
+            before = load_base(
+                base, self.settings, self.settings.policy, self.environ, trusted=trust_project, with_older=False
+            )
         with self._reader() as reader:
             return reader.drift(
                 manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage, progress=progress

@@ -14,7 +14,6 @@ from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     VerificationResult,
     exit_code,
-    replan_everything,
     replay,
     skipped_verification,
     verify_by_replanning,
@@ -74,15 +73,20 @@ def execute(
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.defer()
-        manifests, reason = _manifests_of(workspace, plan, verify, made_from)
+        wanted = _manifests_of(workspace, plan, verify, made_from)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
         run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 with interrupts.raised():
-                    is_read = made_from is not None
-                    verification = _verify(workspace, plan, run, resolver, progress.phase, manifests, reason, is_read)
+                    # A plan without changes was compared with the workspace when it was made just now.
+                    is_seen = made_from is not None and not plan.changes
+                    verification = (
+                        _as_planned(plan)
+                        if is_seen
+                        else _verify(workspace, plan, run, resolver, wanted, progress.phase)
+                    )
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -126,34 +130,28 @@ def _report(
     )
 
 
+def _as_planned(plan: Plan) -> VerificationResult:
+    """The result for a plan without changes that was made just now."""
+    skipped, left_out = count_skipped_people(plan.all_problems), len(plan.left_out)
+    verified = VerifiedScope(scope=VerifyMode.ALL, partial=plan.partial, skipped=skipped, left_out=left_out)
+    return VerificationResult(verified=verified, converged=True)
+
+
 def _verify(
     workspace: WorkspaceReader,
     plan: Plan,
     run: RunResult,
     resolver: AmbiguousWriteResolver,
+    wanted: Manifests | str,
     phase: Phase,
-    manifests: Manifests | None,
-    reason: str | None,
-    is_read: bool,
 ) -> VerificationResult:
     """Plan again, and warn where the effects on people are not those that the plan predicted.
 
-    manifests, reason: of `_manifests_of`. is_read: the workspace was read for this plan just now.
+    wanted: of `_manifests_of`.
     """
-    if is_read and not plan.changes:
-        skipped, left_out = count_skipped_people(plan.all_problems), len(plan.left_out)
-        verified = VerifiedScope(scope=VerifyMode.ALL, partial=plan.partial, skipped=skipped, left_out=left_out)
-        return VerificationResult(verified=verified, converged=True)
-    if manifests is None and not plan.changes:
-        return skipped_verification(reason or "")
-    verification = verify_by_replanning(
-        plan,
-        run,
-        resolver,
-        touched=partial(replay, workspace, plan, phase=phase),
-        whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
-        reason=reason,
-    )
+    if isinstance(wanted, str) and not plan.changes:
+        return skipped_verification(wanted)
+    verification = verify_by_replanning(workspace, plan, run, resolver, wanted, phase)
     if not verification.converged or not plan.effects.groups:
         return verification
     created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
@@ -226,19 +224,19 @@ def _send_calls(
 
 def _manifests_of(
     workspace: WorkspaceReader, plan: Plan, verify: VerifyMode, made_from: Manifests | None
-) -> tuple[Manifests | None, str | None]:
+) -> Manifests | str:
     """Return the manifests that a plan was made from, if all are verified; otherwise the reason why not."""
     if plan.undo_of is not None:
-        return None, "The plan undoes a run, so only what it touched was checked."
+        return "The plan undoes a run, so only what it touched was checked."
     if verify is not VerifyMode.ALL:
-        return None, "Nothing else was checked (--verify touched)."
+        return "Nothing else was checked (--verify touched)."
     try:
         manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
-        return None, "There are no readable local manifests, so only what this plan touched was checked."
-    if manifests.digest == plan.manifests_digest:
-        return manifests, None
-    return None, "The local manifests differ from those that this plan was made from, so nothing else was checked."
+        return "There are no readable local manifests, so only what this plan touched was checked."
+    if manifests.digest != plan.manifests_digest:
+        return "The local manifests differ from those that this plan was made from, so nothing else was checked."
+    return manifests
 
 
 def report_unstarted(

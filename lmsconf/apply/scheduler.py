@@ -156,9 +156,8 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
 
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    if isinstance(error, Unauthorized):
-        return not error.is_forbidden
-    return isinstance(error, Unreachable | DuplicateResource)
+    is_refused = isinstance(error, Unauthorized) and not error.is_forbidden
+    return is_refused or isinstance(error, Unreachable | DuplicateResource)
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
@@ -219,25 +218,19 @@ class CallRun:
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
                 for id in self.in_flight.keys() - self.outcomes.keys():
-                    self._abandon(self.calls[id])
+                    self.result.is_abandoned = True
+                    self._note_failed(
+                        self.calls[id],
+                        WriteOutcomeUnknown(
+                            "the run was interrupted twice before its answer",
+                            hint="Apply again: what was done is detected, and only the rest is done.",
+                        ),
+                    )
             for call in self.calls.values():
                 if call.id not in self.outcomes:
                     self._note_unsent(call)
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
-
-    def _abandon(self, call: Call) -> None:
-        """Report a call under way as one whose result is not known."""
-        self.result.is_abandoned = True
-        lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
-        self.result.errors.append(lost)
-        self._note(
-            call,
-            CallStatus.FAILED,
-            reason=lost.message,
-            hint="Apply again: what was done is detected, and only the rest is done.",
-            unsure=True,
-        )
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""
@@ -307,17 +300,21 @@ class CallRun:
         if isinstance(known, WrongAssumption) and not known.sent:
             self._note(call, CallStatus.NOT_ATTEMPTED, reason=known.message)
             return
-        self.result.errors.append(known)
         # After a defect nothing else is sent, either: what was done before is reported.
         if known is not error or _ends_all(known):
             self.result.stopped_by = self.result.stopped_by or known
+        self._note_failed(call, known)
+
+    def _note_failed(self, call: Call, error: LmsconfError) -> None:
+        """Report a call that failed, or whose result is not known."""
+        self.result.errors.append(error)
         self._note(
             call,
             CallStatus.FAILED,
-            reason=known.message,
-            hint=known.hint,
-            unsure=isinstance(known, WriteOutcomeUnknown | WrongAssumption),
-            carried_out=isinstance(known, WrongAssumption) and known.is_done,
+            reason=error.message,
+            hint=error.hint,
+            unsure=isinstance(error, WriteOutcomeUnknown | WrongAssumption),
+            carried_out=isinstance(error, WrongAssumption) and error.is_done,
         )
 
     def _add_ready(self, ids: Iterable[str]) -> None:

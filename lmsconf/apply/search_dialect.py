@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import (
     CLEAR_TIME,
     EVERYONE_ID,
@@ -31,15 +30,16 @@ from lmsconf.api.spec.dialect_candidates import (
 )
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
 from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import own_changes
-from lmsconf.apply.scheduler import Learnt
-from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.errors import ApiError, InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
-from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.steps import fill_refs_in_body
 from lmsconf.model.calls import Call
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.plan import draft_plan, people_ids
@@ -48,7 +48,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
-CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+_CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
 """Key of what clears an answer → that of how such an answer is given."""
 _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
@@ -101,35 +101,53 @@ class ValueSearch:
         workspace: WorkspaceReader,
         plan: Plan,
         resolver: AmbiguousWriteResolver,
+        fields: Mapping[str, FieldRow],
         client: Client,
         sent: IssuedRequest,
-        ids: Learnt,
         rewrite: Callable[[object], object] | None = None,
     ) -> None:
-        self._workspace = workspace
+        self._now, self._fields = workspace.now, fields
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
-        self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
+        self._client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
         own = [one for one in plan.changes if one.address == self.call.address]
         self._wanted = [field for one in own for field in one.fields]
         self.creates = any(one.action is Action.CREATE for one in own)
-        self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._at_first: Mapping[str, Listing[Any]] = {}
         self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self.creates else {}
 
-    def _replan(self, spec: ApiSpec) -> Plan:
-        """Plan the plan's own changes of the resource again, in another dialect."""
-        return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._workspace.now()).plan
+    def _replan(self, values: Mapping[str, Value]) -> Plan | None:
+        """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
+        with suppress(ProblemsFound):
+            spec = self._client.spec.with_values(values)
+            return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._now()).plan
+        return None
 
-    def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
+    def explain(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
         """Return the values of some of the keys under which nothing of the call is left, or less than before.
 
         refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
         first.
         """
-        self._snapshot, self._reached_with, self._sends = self._read(), {}, 0
+        found = self._find(keys, refusal, as_assumed=as_assumed)
+        names = {normalize_name(path.removeprefix("answers.")) for path in self._paths_left({})}
+        left = {clear_answer_key(one.type) for one in self._fields.values() if normalize_name(one.name) in names}
+        self._answered = keys & left
+        # An object that clears an answer has the form of one that gives it.
+        forms = {_CLEARING[key] for key in self._answered}
+        unknown = frozenset(form for form in forms if not self._client.spec.is_known(form))
+        if not unknown or self._is_enough:
+            return found
+        again = self._find(self._answered | unknown, refusal)
+        return again if again.is_done else found
+
+    def _find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
+        """Return the values, as `explain` does, without a second search for forms of answers."""
+        self._snapshot = self._read()
+        self._sends = 0
+        self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
         self._idle: dict[str, str | None] = {}
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
@@ -138,12 +156,10 @@ class ValueSearch:
             if now.is_done:
                 return Explanation({}, is_done=True)
             refusal = now.refusal
-        reached = self._reached(self._client.spec, refusal)
+        reached = self._reached({}, refusal)
         found: dict[str, Value] = {}
         while reached is not None:
-            tried = keys - NOT_TRIED
-            if reached.refusal is None:
-                tried = self.unshown(tried, found)
+            tried = keys - NOT_TRIED if reached.refusal is not None else self.unshown(keys - NOT_TRIED, found)
             step = (
                 self._step(tried, found, reached)
                 or self._smaller_step(tried, found, reached)
@@ -158,32 +174,30 @@ class ValueSearch:
             return Explanation(self._accepted[0], is_done=True)
         if not self.creates:
             self._put_back(keys)
-            now = self._reached(self._client.spec.with_values(found), None)
+            now = self._reached(found, None)
             if reached is not None and reached.refusal is None and now is not None and now.left > reached.left:
                 self._tried(found)  # The last values that were tried have lost what these keep.
         return Explanation({} if self._is_late else found)
 
     def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
         """Return keys without those of parts of an assignment that show; all where everything shows."""
-        paths = self.paths_left(found or {})
+        paths = self._paths_left(found or {})
         return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
 
-    def paths_left(self, values: Mapping[str, Value]) -> set[str]:
+    def _paths_left(self, values: Mapping[str, Value]) -> set[str]:
         """Return the keys of the resource that a plan under these values still changes."""
         return {field.path for one in self._changes(values) for field in one.fields}
 
     def _changes(self, values: Mapping[str, Value]) -> list[Change]:
         """Return the changes of the resource in a plan under these values; none if there is no plan."""
-        with suppress(ProblemsFound):
-            plan = self._replan(self._client.spec.with_values(values))
-            return [one for one in plan.changes if one.address == self.call.address]
-        return []
+        plan = self._replan(values)
+        return [] if plan is None else [one for one in plan.changes if one.address == self.call.address]
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
         names = map(self._client.spec.behaviour, load_api_description().names.keys() & keys)
         for left_out in (frozenset[str](), frozenset(names)):
-            reached = self._reached(self._client.spec, None)
+            reached = self._reached({}, None)
             if reached is None or reached.left < _WHOLE:
                 return
             self._rewrite = partial(_without, left_out)
@@ -248,7 +262,7 @@ class ValueSearch:
         """Return the next values of several keys at once that are nearer to what was planned."""
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
         for more in joint_values(sorted(keys), current, text):
-            if self.is_enough:
+            if self._is_enough:
                 break
             # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
             if reached.refusal is None and load_api_description().names.keys() >= more.keys():
@@ -259,14 +273,14 @@ class ValueSearch:
         return None
 
     @property
-    def is_enough(self) -> bool:
+    def _is_enough(self) -> bool:
         """Whether no other value is tried: the run was interrupted, or there are too many."""
         return self._sends >= _MOST or self._resolver.stop_waiting.is_set()
 
     def _once(self, values: Mapping[str, Value]) -> _Reached | None:
         """Try values that were not tried yet, and only so many; return how far they get."""
         attempt = frozenset(values.items())
-        if attempt not in self._reached_with and not self.is_enough:
+        if attempt not in self._reached_with and not self._is_enough:
             self._reached_with[attempt] = self._tried(values)
         return self._reached_with.get(attempt)
 
@@ -275,12 +289,9 @@ class ValueSearch:
         """Whether what is read of the resource differs from what it was before the search."""
         return self._snapshot.listings != self._at_first
 
-    def remaining_values(self, keys: frozenset[str], answered: frozenset[str]) -> dict[str, Value] | None:
-        """Return the values that a search without a result leaves as the explanation; None if it leaves none.
-
-        answered: the keys of what clears answers that are still there.
-        """
-        if self.is_enough:
+    def remaining_values(self, keys: frozenset[str]) -> Mapping[str, Value] | None:
+        """Return the values that a search without a result leaves as the explanation; None if it leaves none."""
+        if self._is_enough:
             return None
         body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
         names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
@@ -288,9 +299,9 @@ class ValueSearch:
             # The parts have the right names, and every way to write them was tried. What clears a time is not
             # needed where an assignment is created again; any other value would be refused again.
             return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
-        if keys <= CLEARING.keys() | {OMITTED}:
+        if keys <= _CLEARING.keys() | {OMITTED}:
             # The call is right in all else, and every form that may clear an answer was tried.
-            return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
+            return dict.fromkeys(sorted(self._answered), NEVER_CLEARED)
         return None
 
     def _refuses_what_is_live(self) -> bool:
@@ -298,8 +309,8 @@ class ValueSearch:
         if not self._is_refused:
             return True
         live = next((one.before for one in self._changes({})), None)
+        body = body_of_live(self._client.spec, self._sent.body, live)
         try:
-            body = body_of_live(self._client.spec, self._sent.body, live)
             self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
         except Rejected:
             return True
@@ -308,27 +319,25 @@ class ValueSearch:
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
-        with suppress(LmsconfError, KeyError):
-            plan = self._replan(self._client.spec.with_values(values))
-            for call in plan.calls:
+        plan = self._replan(values)
+        with suppress(KeyError):
+            for call in plan.calls if plan else ():
                 if call.operation == self.call.operation:
-                    path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
-                    return replace(self._sent, path=path, body=body)
+                    return replace(issued(call, self._sent.ids), call=self.call)
         return None
 
     def take_back(self) -> None:
         """Delete what the call created, where that is not as planned; what was there before stays."""
-        if self.creates:
-            with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
-                calls = self._sendable(self._replan(self._client.spec))
-                self._refusal([call for call in calls if call.method == "DELETE"])
+        plan = self._replan(self._base)
+        if self.creates and plan is not None:
+            with suppress(ApiError), self._client.speaking(self._base):
+                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""
-        try:
-            spec = self._client.spec.with_values({**self._base, **values})
-            plan = self._replan(spec)
-        except ProblemsFound:
+        under = {**self._base, **values}
+        plan = self._replan(under)
+        if plan is None:
             return None
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
@@ -337,9 +346,9 @@ class ValueSearch:
         before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
         lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
-            return self._reached(spec, self._idle[sent])
-        was = self._reached(spec, None) if lag else None
-        with self._client.speaking({**self._base, **values}):
+            return self._reached(under, self._idle[sent])
+        was = self._reached(under, None) if lag else None
+        with self._client.speaking(under):
             refusal = self._refusal(calls)
         self._sends += 1
         if calls:
@@ -350,25 +359,25 @@ class ValueSearch:
         if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
             self._resolver.poll(
-                partial(self._reread, spec), lambda left: left is not None and (was is None or left < was.left), lag
+                partial(self._reread, under), lambda left: left is not None and (was is None or left < was.left), lag
             )
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
             # A search that was refused first waits for two accepted calls.
             if len(self._accepted) <= 2:
-                self._resolver.poll(partial(self._reread, spec), lambda left: left == 0)
-        return self._reached(spec, refusal)
+                self._resolver.poll(partial(self._reread, under), lambda left: left == 0)
+        return self._reached(under, refusal)
 
     @property
     def _is_late(self) -> bool:
         """Whether nothing is left with the assumed values: an earlier call shows only now."""
-        now = self._reached(self._client.spec.with_values(self._base), None)
+        now = self._reached(self._base, None)
         return now is not None and not now.left
 
-    def _reread(self, spec: ApiSpec) -> int | None:
+    def _reread(self, values: Mapping[str, Value]) -> int | None:
         """Return how many planned differences a fresh reading leaves; None if it cannot be planned."""
         self._snapshot = self._read()
-        now = self._reached(spec, None)
+        now = self._reached(values, None)
         return None if now is None else now.left
 
     def _sendable(self, plan: Plan) -> list[Call]:
@@ -383,11 +392,10 @@ class ValueSearch:
         try:
             for call in calls:
                 self._resolver.again(self.call)
-                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                now = issued(call, self._sent.ids)
                 try:
-                    self._client.send(
-                        call.method, path, query=call.query, body=self._rewrite(body), operation=call.operation
-                    )
+                    body = self._rewrite(now.body)
+                    self._client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
                 except Rejected:
                     if call.method != "DELETE":
                         raise
@@ -402,14 +410,13 @@ class ValueSearch:
     def _names_nobody(self, call: Call) -> bool:
         """Whether the rewritten body of a call names nobody: one person waits for the others."""
         with suppress(KeyError):
-            body = self._rewrite(fill_refs_in_body(call.body, self._ids))
+            body = self._rewrite(fill_refs_in_body(call.body, self._sent.ids))
             return call.operation in LISTS and not named_people(body)
         return False
 
-    def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
-        try:
-            plan = self._replan(spec)
-        except ProblemsFound:
+    def _reached(self, values: Mapping[str, Value], refusal: str | None) -> _Reached | None:
+        plan = self._replan(values)
+        if plan is None:
             return None
         if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
             return _Reached(refusal, 0)

@@ -87,16 +87,15 @@ class ComparedRights:
         self.before = {id: email for id in named if (email := _unable(client, id))}
         able.update(id for id in named if id not in self.before)
 
-    def wrong(self) -> WrongAssumption | None:
-        """Return the error if people have the right now. It stays: removing it might end managing."""
+    def compare(self) -> None:
+        """Raise WrongAssumption if people have the right now. It stays: removing it might end managing."""
         given = [email for id, email in self.before.items() if _unable(self._client, id) is None]
-        if not given:
-            return None
-        return WrongAssumption(
-            f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
-            "it is left to them",
-            values={self.key: "given"},
-        )
+        if given:
+            raise WrongAssumption(
+                f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
+                "it is left to them",
+                values={self.key: "given"},
+            )
 
 
 class ComparedAccess:
@@ -190,19 +189,19 @@ class ComparedGroups:
         self._email, managed = str(person.get("email") or self._id), _managed(person)
         self.before = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
 
-    def wrong(self) -> WrongAssumption | None:
-        """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
+    def compare(self) -> None:
+        """Raise WrongAssumption if groups were lost that the plan does not take, after giving them back."""
         person = self._resolver.poll(
             partial(read_person, self._client, self._id), lambda person: not person.get("manager")
         )
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
-            return None
+            return
         values = self._give_back(lost)
         now = _managed(read_person(self._client, self._id))
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
-        return WrongAssumption(
+        raise WrongAssumption(
             f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
             f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
             values={self.key: "lose", **values},
@@ -232,9 +231,9 @@ class ComparedGroups:
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        forms: list[dict[str, Value]] = [{}]
-        if key in load_api_description().names:
-            forms += ({key: name} for name in likeliest(key, self._client.spec.behaviour(key), ""))
+        is_named = key in load_api_description().names
+        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
         for people in (listed.everybody, frozenset({self._id})):
             for form in forms:
                 with self._client.speaking(form), suppress(ApiError):

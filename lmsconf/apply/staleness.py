@@ -18,13 +18,12 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf.apply.explain_mismatch import few
-from lmsconf.documents.document import change_json, to_json
-from lmsconf.documents.plan_file import PAIRS, request_body_json
+from lmsconf.documents.document import change_json
 from lmsconf.errors import Problem
-from lmsconf.model.calls import Call, calls_by_address
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.guards import GUARD_TABLE
-from lmsconf.model.names import escape_invisible, quote_name
+from lmsconf.model.names import escape_invisible, grouped, quote_name
 from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 
@@ -42,12 +41,12 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, now))
     broken = {problem.address for problem in unplannable}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    reviewed, fresh = calls_by_address(plan.calls), calls_by_address(now.calls)
+    reviewed, fresh = (grouped(one.calls, lambda call: str(call.address)) for one in (plan, now))
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif not _same_requests(reviewed.get(wanted[address].address, ()), fresh.get(wanted[address].address, ())):
+        elif [*map(_request, reviewed.get(address, ()))] != [*map(_request, fresh.get(address, ()))]:
             # A reference resolves to another id, or the plan was edited.
             problems.append(
                 _problem(
@@ -155,8 +154,13 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
         again = fresh.get(call.id)
-        if again is None or (call != again and _call_json(call) != _call_json(again)):
-            yield _problem(None, f"{call.id} ({call.address}): {_why_other_call(call, now)}", [], str(call.address))
+        if again is None or _whole(call) != _whole(again):
+            likely = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
+            why = "a new plan has another call there; the file may have been edited"
+            if likely and not call.may_be_refused:
+                # Its field came into use since then.
+                why = "the service may now refuse it, which the plan does not show"
+            yield _problem(None, f"{call.id} ({call.address}): {why}", [], str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
         yield _problem(None, "a new plan has other calls, or another order of calls", [])
@@ -177,25 +181,6 @@ def _sorted(value: Json) -> Json:
     if isinstance(value, list | tuple):
         return sorted(map(_sorted, value), key=_inline)
     return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
-
-
-def _call_json(call: Call) -> list[Json]:
-    """Every field of a call but its id, including the calls it needs."""
-    return [
-        str(call.address),
-        _request_json(call),
-        to_json(call.needs),
-        call.may_be_refused,
-        to_json(sorted(call.people)),
-    ]
-
-
-def _why_other_call(call: Call, now: Plan) -> str:
-    """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
-    likely = any(one.may_be_refused and _request_json(one) == _request_json(call) for one in now.calls)
-    if likely and not call.may_be_refused:
-        return "the service may now refuse it, which the plan does not show"
-    return "a new plan has another call there; the file may have been edited"
 
 
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
@@ -263,16 +248,17 @@ def _inline(value: Json) -> str:
     return quote_name(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _same_requests(then: Sequence[Call], now: Sequence[Call]) -> bool:
-    """Whether calls send the same. Whether one may be refused depends on other resources, and is left out."""
-    return then == now or [*map(_request_json, then)] == [*map(_request_json, now)]
+def _whole(call: Call) -> list[object]:
+    """Every field of a call but its id, including the calls it needs."""
+    return [call.address, _request(call), call.needs, call.may_be_refused, sorted(call.people)]
 
 
-def _request_json(call: Call) -> Json:
-    body = _unordered(request_body_json(call.body))
-    if call.operation == "content-targets.create":
-        body = {key: _in_milliseconds(value) for key, value in members(body).items()}
-    return [call.operation, call.method, call.path, dict(call.query), body]
+def _request(call: Call) -> list[object]:
+    """What a call sends. Whether it may be refused depends on other resources, and is left out."""
+    body = call.body
+    if call.operation == "content-targets.create" and isinstance(body, dict):
+        body = {key: _in_milliseconds(value) for key, value in body.items()}
+    return [call.operation, call.method, call.path, call.query, body]
 
 
 def _in_milliseconds(value: Json) -> Json:
@@ -281,18 +267,6 @@ def _in_milliseconds(value: Json) -> Json:
         with suppress(ValueError):
             return format_request_time(parse_response_time(value), "epoch-ms")
     return str(value) if type(value) is int else value
-
-
-def _unordered(body: Json) -> Json:
-    """A body with pairs, which represent the keys of an object, sorted."""
-    if isinstance(body, list):
-        return [_unordered(item) for item in body]
-    if not isinstance(body, dict):
-        return body
-    members = {key: _unordered(value) for key, value in body.items()}
-    if PAIRS in members:
-        members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_inline)
-    return members
 
 
 def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
