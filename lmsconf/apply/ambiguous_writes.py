@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
 from lmsconf.apply.scheduler import Begin, Learnt
@@ -62,6 +63,10 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
         """Return the values of the path's parameters."""
         route = spec.match_route(self.call.method, self.path)
         return route[1] if route else {}
+
+    def send_again(self, client: Client, body: object) -> None:
+        """Send the call once more, with another body. Raises ApiError."""
+        client.send(self.call.method, self.path, body=body, operation=self.call.operation)
 
 
 def issued(call: Call, ids: Learnt) -> IssuedRequest:

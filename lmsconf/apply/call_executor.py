@@ -195,8 +195,7 @@ class CallExecutor:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
             self._resolver.again(sent.call)
-            body = body_of_live(client.spec, sent.body, self._recreated[sent.call.id])
-            client.send(sent.call.method, sent.path, body=body, operation=sent.call.operation)
+            sent.send_again(client, body_of_live(client.spec, sent.body, self._recreated[sent.call.id]))
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
             done = f"it was deleted, and creating it as it was failed, too: {error.message}"
@@ -249,17 +248,16 @@ class CallExecutor:
 
         On any other operation, a 403 is about the credential.
         """
-        call = sent.call
         if (missing := missing_manager_right(client, sent, refused)) is not None:
             return missing
         if not refused.is_forbidden:
-            return refused.restated(Rejected, HINT_ON_EXISTING) if call.address in self._updated else refused
-        if call.operation in REFUSED_IN_USE:
+            return refused.restated(Rejected, HINT_ON_EXISTING) if sent.call.address in self._updated else refused
+        if sent.call.operation in REFUSED_IN_USE:
             try:
                 client.call(CUSTOM_FIELDS.name)
             except Unauthorized as unauthorized:
                 return unauthorized
-            return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
+            return refused.restated(ResourceInUse, REFUSED_IN_USE[sent.call.operation])
         return refused.restated(
             Unauthorized, "This token can read but has no permission for this call. Use one that has."
         )

@@ -99,15 +99,15 @@ class ComparedList:
         if not self.is_new:
             return None
         first = frozenset((min(self._added),))
-        others = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named - first))
         try:
-            self._send(_with_lists(self.sent.body, lambda named: named & first))
+            self.sent.send_again(self._client, _with_lists(self.sent.body, lambda named: named & first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        rest = ComparedList(self._client, others, self._resolver)
+        others = _with_lists(self.sent.body, lambda named: named - first)
+        rest = ComparedList(self._client, replace(self.sent, body=others), self._resolver)
         return rest if rest.others else None
 
     def add_last(self) -> bool:
@@ -121,7 +121,7 @@ class ComparedList:
         if not rest.others or last in rest._before:
             return False
         try:
-            self._send(body)
+            self.sent.send_again(self._client, body)
         except Rejected:
             return False
         return rest.compare()
@@ -160,7 +160,8 @@ class ComparedList:
             missing = self._before - after
             if not missing:
                 return self._added <= after
-            self._send(self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody)))
+            body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
+            self.sent.send_again(self._client, body)
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -175,10 +176,6 @@ class ComparedList:
             "the service replaces the list",
             values={ADD_MODE: "replace"},
         )
-
-    def _send(self, body: object) -> None:
-        """Send the call with another body."""
-        self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
 
     def _first_listed(self) -> frozenset[str]:
         """Return the list as soon as it can be read: the list of a new group may not be at once."""
@@ -219,19 +216,19 @@ def without_second(
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
-    delete = client.spec.operations["content-targets.delete"]
+    delete = "content-targets.delete"
     row = rows[-1]
-    body = client.spec.body_to_wire(delete.id, targetId=row.target, targetType=row.type, contentId=row.content)
+    body = client.spec.body_to_wire(delete, targetId=row.target, targetType=row.type, contentId=row.content)
     resolver.again(sent.call)
     with suppress(Rejected):
-        client.send(delete.method, delete.path, body=body, operation=delete.id)
+        client.call(delete, body=body)
         rows = resolver.poll(live, lambda rows: len(rows) < 2)
     if len(rows) > 1:
         return second
     if rows:
         return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
     resolver.again(sent.call)
-    client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
+    sent.send_again(client, sent.body)
     fresh = resolver.shown(sent)
     return WrongAssumption(
         "the service made a second assignment, and deleted both when one was to be deleted",
@@ -343,10 +340,8 @@ class ComparedAnswers:
         try:
             with self._client.speaking(forms):
                 behaviour = self._client.spec.behaviour
-                body = build_answers_body(
-                    behaviour, encode_live_answers(behaviour, self._fields.values(), whole.values())
-                )
-                self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
+                answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
+                self._sent.send_again(self._client, build_answers_body(behaviour, answers))
         except Rejected:
             return len(lost)
         return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))

@@ -325,16 +325,15 @@ class CallRun:
         """Report a call that was not sent: it depends on one that failed, directly or not, or the run ended before."""
         # In the order of the plan, what a call needs comes before it.
         cause = next((self.calls[need] for need in call.needs if need in self.failed), None)
+        status, reason = CallStatus.NOT_ATTEMPTED, "the run ended before it"
         if cause is not None:
             self.failed.add(call.id)
-            self._note(call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
-            return
-        reason, stopped = "the run ended before it", self.result.stopped_by
-        if self.result.interrupted_by is not None:
+            status, reason = CallStatus.BLOCKED, f"it needs {cause.id} ({cause.address}), which was not done"
+        elif self.result.interrupted_by is not None:
             reason = "the run was interrupted before it"
-        elif stopped is not None:
-            reason = f"the run stopped before it: {stopped.message}"
-        self._note(call, CallStatus.NOT_ATTEMPTED, reason=reason)
+        elif self.result.stopped_by is not None:
+            reason = f"the run stopped before it: {self.result.stopped_by.message}"
+        self._note(call, status, reason=reason)
 
     def _note(
         self,
