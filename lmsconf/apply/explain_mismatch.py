@@ -242,10 +242,8 @@ def deviation_of(field: FieldChange) -> str | None:
 
 def _cut(field: FieldChange) -> str | None:
     live, wanted = _instant(field.before), _instant(field.after)
-    for one in _PRECISIONS[field.path]:
-        if live == cut_time(wanted, one) != wanted:
-            return f"the service cuts it to the {one}: declare the time that it keeps"
-    return None
+    cuts = (one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted)
+    return next((f"the service cuts it to the {one}: declare the time that it keeps" for one in cuts), None)
 
 
 def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:

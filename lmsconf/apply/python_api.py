@@ -164,11 +164,12 @@ class Project(Struct, frozen=True):
         count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with. progress: as
         for `plan`.
         """
-        manifests, before = self._manifests(), None
-        if base is not None:
-            before = load_base(
-                base, self.settings, self.settings.policy, self.environ, trusted=trust_project, with_older=False
-            )
+        manifests, policy = self._manifests(), self.settings.policy
+        before = (
+            None
+            if base is None
+            else load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        )
         with self._reader() as reader:
             return reader.drift(
                 manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage, progress=progress

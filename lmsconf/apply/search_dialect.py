@@ -48,7 +48,7 @@ from lmsconf.planner.plan import draft_plan, people_ids
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
-NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
+_NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
 _CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
 """Key of what clears an answer → that of how such an answer is given."""
@@ -87,10 +87,7 @@ class Attempt(Struct, frozen=True):
 
 
 class ValueSearch:
-    """The search for one call. rewrite: changes a body before it is sent.
-
-    creates: whether the plan creates the resource, so that it may be deleted and created again.
-    """
+    """The search for one call. rewrite: changes a body before it is sent. as_assumed: it is tried as it is first."""
 
     def __init__(
         self,
@@ -101,45 +98,47 @@ class ValueSearch:
         client: Client,
         sent: IssuedRequest,
         rewrite: Callable[[object], object] | None = None,
+        *,
+        as_assumed: bool = False,
     ) -> None:
-        self._now, self._fields = workspace.now, fields
+        self._now, self._fields, self._as_assumed = workspace.now, fields, as_assumed
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
-        self._client, self._sent, self.call = client, sent, sent.call
+        self.client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
         own = [one for one in plan.changes if one.address == self.call.address]
         self._wanted = [field for one in own for field in one.fields]
-        self.creates = any(one.action is Action.CREATE for one in own)
+        # So it may be deleted and created again.
+        self._creates = any(one.action is Action.CREATE for one in own)
         self._at_first: Mapping[str, Listing[Any]] = {}
-        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self.creates else {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self._creates else {}
 
     def _replan(self, values: Mapping[str, Value]) -> Plan | None:
         """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
         with suppress(ProblemsFound):
-            spec = self._client.spec.with_values(values)
+            spec = self.client.spec.with_values(values)
             return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._now()).plan
         return None
 
-    def explain(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Attempt:
+    def explain(self, keys: frozenset[str], refusal: str | None) -> Attempt:
         """Return the values of some of the keys under which nothing of the call is left, or less than before.
 
-        refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
-        first.
+        refusal: the text with which the call was refused; None if it was accepted.
         """
-        found = self._find(keys, refusal, as_assumed=as_assumed)
+        found = self._find(keys, refusal)
         names = {normalize_name(path.removeprefix("answers.")) for path in self._paths_left({})}
         left = {clear_answer_key(one.type) for one in self._fields.values() if normalize_name(one.name) in names}
         self._answered = keys & left
         # An object that clears an answer has the form of one that gives it.
         forms = {_CLEARING[key] for key in self._answered}
-        unknown = frozenset(form for form in forms if not self._client.spec.is_known(form))
+        unknown = frozenset(form for form in forms if not self.client.spec.is_known(form))
         if not unknown or self._is_enough:
             return found
         again = self._find(self._answered | unknown, refusal)
         return again if again.is_done else found
 
-    def _find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Attempt:
+    def _find(self, keys: frozenset[str], refusal: str | None) -> Attempt:
         """Return the values, as `explain` does, without a second search for forms of answers."""
         self._snapshot = self._read()
         self._sends = 0
@@ -148,16 +147,16 @@ class ValueSearch:
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
-        if as_assumed:
+        if self._as_assumed:
             now = self._tried({})
             if now.is_done:
                 return now
             refusal = now.refusal
         reached = Attempt({}, refusal, self._left({}))
         while reached.left < inf:
-            tried = keys - NOT_TRIED
+            tried = keys - _NOT_TRIED
             if reached.refusal is None:
-                tried = self.unshown(tried, reached.values)
+                tried = self._unshown(tried, reached.values)
             step = self._step(tried, reached) or self._smaller_step(tried, reached) or self._joint_step(tried, reached)
             if step is None:
                 break
@@ -166,15 +165,15 @@ class ValueSearch:
             reached = step
         if self._is_late and len(self._accepted) == 1:
             return Attempt(self._accepted[0], left=0)
-        if not self.creates:
+        if not self._creates:
             self._put_back(keys)
             if reached.refusal is None and inf > self._left(reached.values) > reached.left:
                 self._tried(reached.values)  # The last values that were tried have lost what these keep.
         return Attempt({} if self._is_late else reached.values)
 
-    def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
+    def _unshown(self, keys: frozenset[str], values: Mapping[str, Value]) -> frozenset[str]:
         """Return keys without those of parts of an assignment that show; all where everything shows."""
-        paths = self._paths_left(found or {})
+        paths = self._paths_left(values)
         return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
 
     def _paths_left(self, values: Mapping[str, Value]) -> set[str]:
@@ -188,7 +187,7 @@ class ValueSearch:
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
-        names = map(self._client.spec.behaviour, load_api_description().names.keys() & keys)
+        names = map(self.client.spec.behaviour, load_api_description().names.keys() & keys)
         for left_out in (frozenset[str](), frozenset(names)):
             if self._left({}) != _WHOLE:
                 return
@@ -202,7 +201,7 @@ class ValueSearch:
         others: it refuses another name then, or, where it passes over names that it does not know, a value.
         """
         found, text = reached.values, reached.refusal or ""
-        current = self._client.spec.with_values(found).behaviour
+        current = self.client.spec.with_values(found).behaviour
         for key in sorted(keys, key=lambda key: (key in found, not mentions(text, current(key)), key)):
             seen: dict[object, list[Attempt | None]] = {reached.without(current(key)): [None]}
             for value in likeliest(key, current(key), text):
@@ -229,9 +228,9 @@ class ValueSearch:
         # Other calls can set the optional parts of a person later, who harms nobody without them.
         if reached.values or reached.refusal is None or self.call.operation != "users.create":
             return None
-        spoken, rewrite = self._client.spec.behaviour, self._rewrite
+        spoken, rewrite = self.client.spec.behaviour, self._rewrite
         body = self._sent.body if isinstance(self._sent.body, dict) else {}
-        required = self._client.spec.operations[self.call.operation].required_body_names
+        required = self.client.spec.operations[self.call.operation].required_body_names
         # A flag that says no is sent in any case: without it, the service might do what nobody planned.
         demanded = frozenset(key for key in keys if spoken(key) in required or body.get(spoken(key)) is False)
         optional, nothing = keys - demanded, frozenset[str]()
@@ -248,7 +247,7 @@ class ValueSearch:
 
     def _joint_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
-        current = self._client.spec.with_values(reached.values).behaviour
+        current = self.client.spec.with_values(reached.values).behaviour
         for more in joint_values(sorted(keys), current, reached.refusal or ""):
             if self._is_enough:
                 break
@@ -277,29 +276,42 @@ class ValueSearch:
         """Whether what is read of the resource differs from what it was before the search."""
         return self._snapshot.listings != self._at_first
 
-    def remaining_values(self, keys: frozenset[str]) -> Mapping[str, Value] | None:
-        """Return the values that a search without a result leaves as the explanation; None if it leaves none."""
-        if self._is_enough:
-            return None
-        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
-        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
-        if keys & {ON_EXISTING, CLEAR_TIME} and not self.creates and not keys & names:
-            # The parts have the right names, and every way to write them was tried. What clears a time is not
-            # needed where an assignment is created again; any other value would be refused again.
-            return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
-        if keys <= _CLEARING.keys() | {OMITTED}:
-            # The call is right in all else, and every form that may clear an answer was tried.
-            return dict.fromkeys(sorted(self._answered), NEVER_CLEARED)
-        return None
+    def what_remains(
+        self, keys: frozenset[str], found: Attempt, values: Mapping[str, Value]
+    ) -> tuple[Mapping[str, Value], frozenset[str]]:
+        """Return the values that explain a call that no attempt has done, and the keys to find out besides.
+
+        Deletes what the call has created, where nothing explains it; what was there before stays. values: those of what
+        was found that are certain, and of what it has changed along.
+        """
+        left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
+        if values:
+            return values, left
+        if not self._is_enough:
+            body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
+            names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+            if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
+                # The parts have the right names, and every way to write them was tried. What clears a time is not
+                # needed where an assignment is created again; any other value would be refused again.
+                if CLEAR_TIME in keys or self._refuses_what_is_live():
+                    return {ON_EXISTING: "recreate"}, frozenset()
+            elif keys <= _CLEARING.keys() | {OMITTED}:
+                # The call is right in all else, and every form that may clear an answer was tried.
+                return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
+        plan = self._replan(self._base)
+        if self._creates and plan is not None:
+            with suppress(ApiError), self.client.speaking(self._base):
+                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
+        return {}, left
 
     def _refuses_what_is_live(self) -> bool:
         """Return whether the assignment is refused as it is live, too: not for what the call says."""
         if not self._is_refused:
             return True
         live = next((one.before for one in self._changes({})), None)
-        body = body_of_live(self._client.spec, self._sent.body, live)
+        body = body_of_live(self.client.spec, self._sent.body, live)
         try:
-            self._sent.send_again(self._client, body)
+            self._sent.send_again(self.client, body)
         except Rejected:
             return True
         return False
@@ -313,13 +325,6 @@ class ValueSearch:
                 if call.operation == self.call.operation:
                     return replace(issued(call, self._sent.ids), call=self.call)
         return None
-
-    def take_back(self) -> None:
-        """Delete what the call created, where that is not as planned; what was there before stays."""
-        plan = self._replan(self._base)
-        if self.creates and plan is not None:
-            with suppress(ApiError), self._client.speaking(self._base):
-                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> Attempt:
         """Send what a plan under these values sends; return how far that gets."""
@@ -336,7 +341,7 @@ class ValueSearch:
         if values and sent in self._idle:
             return Attempt(values, self._idle[sent], self._left(under))
         was = self._left(under) if lag else inf
-        with self._client.speaking(under):
+        with self.client.speaking(under):
             refusal = self._refusal(calls)
         self._sends += 1
         if calls:
@@ -379,7 +384,7 @@ class ValueSearch:
                 now = issued(call, self._sent.ids)
                 body = self._rewrite(now.body)
                 with suppress(Rejected) if call.method == "DELETE" else nullcontext():
-                    self._client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
+                    self.client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
         except Rejected as refused:
             return refused.message
         except (WriteOutcomeUnknown, InvalidResponse):

@@ -39,7 +39,7 @@ from lmsconf.apply.check_first_changes import (
 )
 from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST
-from lmsconf.apply.search_dialect import NOT_TRIED, ValueSearch, calls_left
+from lmsconf.apply.search_dialect import ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
@@ -86,8 +86,9 @@ class FirstCalls:
             sorts = {*map(sort_of_call, plan.calls)} - {None}
             self._watched = {sort for sort in sorts if not self._is_seen(f"{MANAGED_GROUPS} {sort}")}
         self._untried = set[str]().union(*self._keys.values())
-        resting = [call for call in plan.calls if self._keys[call.id]]
-        self._empty = {call.id: self._keys[call.id] & empty_parts(self._spec, call.body) for call in resting}
+        self._empty = {
+            one.id: self._keys[one.id] & empty_parts(self._spec, one.body) for one in plan.calls if self._keys[one.id]
+        }
         self._shown_empty = {key for key in self._untried if self._is_seen(f"{key} empty")}
         self._to_others = {
             one.address
@@ -102,9 +103,7 @@ class FirstCalls:
         }
         self._followed = {need: id for id, need in self.replacing.items() if self._keys[id]}
         # A service may add to one list, and replace another.
-        self._lists = {
-            call.operation for call in resting if call.operation in LISTS and ADD_MODE in self._keys[call.id]
-        }
+        self._lists = {one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in self._keys[one.id]}
         self._most_added = 1
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
@@ -244,7 +243,7 @@ class FirstCalls:
             compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
             keys |= {TIME_FORMAT} & self._keys[sent.call.id]
-            raise self._explained(client, keys, failed, self._search(client, sent), compare) or failed from failed
+            raise self._explained(keys, failed, self._search(client, sent), compare) or failed from failed
         self._note_right(right, sent.call)
         self._note_added(client, sent)
         return response
@@ -268,14 +267,14 @@ class FirstCalls:
                 shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, rewrite)
-            error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
+            error = self._explained(keys, failed, search, lambda: self._compare(compared)) or failed
             if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                 raise error from failed
             # A service may refuse people who are in the list already.
             self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
             self._untried |= keys
-            search = self._search(client, sent)
-            if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
+            search = self._search(client, sent, as_assumed=True)
+            if again := self._explained(keys, failed, search, compared.compare):
                 raise again from failed
             shows, is_whole = True, False
         else:
@@ -333,35 +332,30 @@ class FirstCalls:
 
     def _explained(
         self,
-        client: Client,
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
         search: ValueSearch,
         compare: Callable[[], object],
-        *,
-        as_assumed: bool = False,
     ) -> LmsconfError | None:
         """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
 
-        compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
-        tried once more as it was assumed; None if it works.
+        compare: raises WrongAssumption if the calls of the search have changed something else. None if the call works
+        as it was assumed, when it is sent once more.
         """
         if isinstance(failed, WrongAssumption) and failed.values:
             return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
-        refused, message = isinstance(failed, Rejected), failed.message
         if isinstance(failed, Rejected) and failed.is_forbidden:
             return failed
-        found = search.explain(keys, message if refused else None, as_assumed=as_assumed)
+        refused, message = isinstance(failed, Rejected), failed.message
+        found = search.explain(keys, message if refused else None)
         values, is_whole = dict(found.values), True
         if not found.is_done:
             # Whose managers lack the right is known; a name that is only refused in another way is not. A call that
             # leaves a time or an answer as it is, is accepted and does not clear it.
             is_told = isinstance(failed, ManagerRightMissing)
-            values = {
-                key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit" and not is_told
-            }
+            values = {k: v for k, v in values.items() if k != CLEAR_TIME and v != "omit" and not is_told}
         try:
-            with client.speaking(values):
+            with search.client.speaking(values):
                 is_whole = compare() is not False
         except WrongAssumption as other:
             message = other.message if found.is_done and not values else f"{message}; {other.message}"
@@ -370,16 +364,12 @@ class FirstCalls:
             # A call that works says nothing about what it does not name.
             self._note_right(keys - values.keys() - {ADD_MODE, OMITTED}, search.call)
             return self._told(keys, message, values, refused=refused, is_done=is_whole) if values else None
-        left = search.unshown(keys - values.keys() - NOT_TRIED) if found.values else frozenset[str]()
-        if not values and (remaining := search.remaining_values(keys)) is not None:
-            values, left = dict(remaining), frozenset()
-        elif not values:
-            search.take_back()
-        if not values and not search.has_changed and isinstance(failed, Rejected):
+        explained, left = search.what_remains(keys, found, values)
+        if not explained and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(keys, message, values, left, refused=refused, is_done=False)
+        return self._told(keys, message, explained, left, refused=refused, is_done=False)
 
     def _told(
         self,
