@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,6 +37,9 @@ from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
+Replan: TypeAlias = Callable[[], tuple[Plan, tuple[Problem, ...]]]
+"""Plans again; also returns the errors of what cannot be planned."""
+
 
 class VerificationResult(Struct, frozen=True, kw_only=True):
     """The result of a verification. converged: None if it was not possible.
@@ -59,20 +63,20 @@ def verify_by_replanning(
     plan: Plan,
     run: RunResult,
     resolver: AmbiguousWriteResolver,
-    wanted: Manifests | str,
+    replan: Replan | str,
     phase: Phase,
 ) -> VerificationResult:
     """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
-    wanted: the manifests that are planned, in the plan's selection, or the reason why only what it touched is.
+    replan: plans everything in the plan's selection; or the reason why only what the plan touched is verified.
     """
     addresses = {outcome.address for outcome in run.outcomes}
-    whole = None if isinstance(wanted, str) else wanted
+    whole = None if isinstance(replan, str) else replan
     verified = VerifiedScope(
         scope=VerifyMode.TOUCHED if whole is None else VerifyMode.ALL,
         resources=len({change.address for change in plan.changes}),
         partial=plan.partial,
-        reason=wanted if isinstance(wanted, str) else None,
+        reason=replan if isinstance(replan, str) else None,
     )
     seen = VerificationResult(verified=verified, converged=False)
     for _ in resolver.poll_times(resolver.patience):
@@ -80,7 +84,7 @@ def verify_by_replanning(
             if whole is None:
                 changes = replay(workspace, plan, phase=phase).changes
             else:
-                now, errors = replan_everything(workspace, plan, whole, phase)
+                now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
                 verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
                 others = tuple(change for change in now.changes if change.address not in addresses)
