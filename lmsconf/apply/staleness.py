@@ -52,7 +52,6 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
                 _problem(
                     wanted[address],
                     f"{address}: what it needs has changed since the plan was made, so its calls would differ",
-                    [],
                 )
             )
     problems.extend(_new_errors(plan, now))
@@ -63,7 +62,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
         for name, guard in GUARD_TABLE.items()
         if guard.replanned
     ):
-        problems.append(_problem(None, "the plan removes other things than its guards counted", []))
+        problems.append(_problem(None, "the plan removes other things than its guards counted"))
     return tuple(problems)
 
 
@@ -81,13 +80,13 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
         if then is None or not _is_part_done(then, now):
             problems.append(_changed(address, then, now))
     problems.extend(
-        _problem(None, f"{address} has changed since the plan was made", [], address)
+        _problem(None, f"{address} has changed since the plan was made", address=address)
         for address in sorted(left.fingerprints.keys() - wanted.keys())
         if left.fingerprints[address] != plan.fingerprints.get(address)
     )
     problems.extend(_new_errors(plan, left))
     if not problems and any(_counts_more(name, plan, left) for name, guard in GUARD_TABLE.items() if guard.takes):
-        problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
+        problems.append(_problem(None, "what is left of the plan removes other things than its guards counted"))
     return tuple(problems)
 
 
@@ -121,11 +120,11 @@ def _is_part_done(then: Change, now: Change) -> bool:
 
 def _is_between(before: object, after: object, live: object) -> bool:
     """Whether a live value is one of two values, or between them."""
-    if any(_alike(live, side) or (live in (None, _ABSENT) and side in (None, _ABSENT)) for side in (before, after)):
+    if _alike(live, before) or _alike(live, after):
         return True
     if isinstance(live, dict):
         old, new = (side if isinstance(side, dict) else {} for side in (before, after))
-        return all(_is_between(old.get(key, _ABSENT), new.get(key, _ABSENT), value) for key, value in live.items())
+        return all(_is_between(old.get(key), new.get(key), value) for key, value in live.items())
     if isinstance(live, list):
         old_items, new_items, items = (
             Counter(map(_inline, side)) if isinstance(side, list) else Counter() for side in (before, after, live)
@@ -149,7 +148,6 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
                 change,
                 f"{change.address}: a new plan has another id for it, or another difference; "
                 "the file may have been edited",
-                [],
             )
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
@@ -160,10 +158,10 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
             if likely and not call.may_be_refused:
                 # Its field came into use since then.
                 why = "the service may now refuse it, which the plan does not show"
-            yield _problem(None, f"{call.id} ({call.address}): {why}", [], str(call.address))
+            yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
-        yield _problem(None, "a new plan has other calls, or another order of calls", [])
+        yield _problem(None, "a new plan has other calls, or another order of calls")
 
 
 def _exactly(change: Change, keys: Iterable[str]) -> str:
@@ -195,9 +193,9 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     """A resource that differs from the reviewed state, key by key."""
     if then is None:
         why = f": {now.reason}" if now and now.reason else ""
-        return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
+        return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", address=address)
     if now is None and then.action is not Action.DELETE:
-        return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
+        return _problem(then, f"{address}: it is already as planned; the plan may have been applied before")
     form = then.after if now is None else now.before
     before, live = members(then.before), members(form)
     keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
@@ -269,7 +267,7 @@ def _in_milliseconds(value: Json) -> Json:
     return str(value) if type(value) is int else value
 
 
-def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
+def _problem(change: Change | None, message: str, lines: Iterable[str] = (), address: str | None = None) -> Problem:
     return Problem(
         code=CODE,
         message=message,
