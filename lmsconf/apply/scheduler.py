@@ -195,12 +195,11 @@ class CallRun:
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
         self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
         self.graph.prepare()
-        ready = self.graph.get_ready()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
+        # Those that may be refused are done before all others.
+        self.phases = first, [id for id in self.graph.get_ready() if not self.calls[id].may_be_refused]
         self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
-        self._add_ready(first or ready)
-        self.later = [id for id in ready if not self.calls[id].may_be_refused] if first else []
         self.failed: set[str] = set()
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
@@ -214,7 +213,8 @@ class CallRun:
         with interrupts.installed():
             try:
                 with interrupts.passed_to(self._interrupt):
-                    self._run_ready_calls()
+                    for ids in self.phases:
+                        self._run_from(ids)
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
                 for id in self.in_flight.keys() - self.outcomes.keys():
@@ -239,18 +239,15 @@ class CallRun:
         self.result.interrupted_by = cut
         self.stop_waiting()
 
-    def _run_ready_calls(self) -> None:
+    def _run_from(self, ids: Iterable[str]) -> None:
+        """Send these calls, and those that become ready, until none is under way."""
+        self._add_ready(ids)
         while True:
             # What has ended is recorded first, and may stop the others.
             while self.ready and self._has_room and self.ended.empty() and not self._stopped:
                 self._start(self.calls[heappop(self.ready)[-1]])
             if not self.in_flight:
-                if not self.later or self._stopped:
-                    return
-                # The calls that may be refused are done; now all others.
-                self._add_ready(self.later)
-                self.later = []
-                continue
+                return
             id, future = self._next_ended()
             self._finish(self.calls[id], future)
             # Not before its outcome is recorded: an interruption between both would take it for one not sent.

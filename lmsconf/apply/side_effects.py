@@ -107,11 +107,10 @@ class ComparedAccess:
     def __init__(self, client: Client, sent: IssuedRequest, changes: Sequence[Change]) -> None:
         self._client, self._sent, self._changes = client, sent, changes
         self._id = sent.path_values(client.spec).get("userId") or next(iter(_managers(client, sent)), None)
-        self._email, self._before = "", frozenset[str]()
         self._before = self._read()
 
-    def along(self, resolver: AmbiguousWriteResolver) -> Problem | None:
-        """Return the warning where the call has changed more than the plan says, once it shows."""
+    def along(self, resolver: AmbiguousWriteResolver) -> Iterator[Problem]:
+        """Yield the warning where the call has changed more than the plan says, once it shows."""
         # A list that the call changes was waited for already, and a person may not show it.
         is_listed = self._sent.call.address.kind != USER
         after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
@@ -120,23 +119,20 @@ class ComparedAccess:
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
             other = frozenset(one for one in other if not one.startswith("member of"))
-        if not other:
-            return None
-        changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
-        return Problem(
-            code="apply/side-effect",
-            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the plan "
-            f"does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
-            hint="Declare it for the people concerned, so that plans show and change it.",
-            severity=Severity.WARNING,
-            address=str(self._sent.call.address),
-        )
+        if other:
+            changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
+            yield Problem(
+                code="apply/side-effect",
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+                f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+                hint="Declare it for the people concerned, so that plans show and change it.",
+                severity=Severity.WARNING,
+                address=str(self._sent.call.address),
+            )
 
     def _read(self) -> frozenset[str]:
         """Return the rights, the ids of applications, the groups and the dates that the person has."""
-        if self._id is None:
-            return frozenset()
-        person = read_person(self._client, self._id)
+        person = {} if self._id is None else read_person(self._client, self._id)
         self._email, applications = str(person.get("email") or self._id), person.get("applicationIds")
         return frozenset(
             (

@@ -169,7 +169,7 @@ class FirstCalls:
         with suppress(ApiError):
             if access is not None and sort in self._watched:
                 self._watched.discard(sort)
-                self.side_effects.extend(filter(None, [access.along(self._resolver)]))
+                self.side_effects.extend(access.along(self._resolver))
                 self._note(f"{MANAGED_GROUPS} {sort}")
         return response
 
