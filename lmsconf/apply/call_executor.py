@@ -138,12 +138,7 @@ class CallExecutor:
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
-        before = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
-        self._recreated = {
-            call.id: before[call.address]
-            for call in plan.calls
-            if call.id in first_calls.replacing and call.address in before
-        }
+        self._replaced = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
         self._updated = {
             one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
         }
@@ -162,7 +157,7 @@ class CallExecutor:
         try:
             response = self._first_calls.send(client, sent, partial(self._resolved, client))
         except Rejected as refused:
-            if call.id not in self._recreated:
+            if call.id not in self._first_calls.replacing or call.address not in self._replaced:
                 raise
             raise self._put_back(client, sent, refused) from refused
         try:
@@ -195,7 +190,7 @@ class CallExecutor:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
             self._resolver.again(sent.call)
-            sent.send_again(client, body_of_live(client.spec, sent.body, self._recreated[sent.call.id]))
+            sent.send_again(client, body_of_live(client.spec, sent.body, self._replaced[sent.call.address]))
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
             done = f"it was deleted, and creating it as it was failed, too: {error.message}"

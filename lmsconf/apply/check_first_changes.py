@@ -246,11 +246,9 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     answers = answers_in_body(client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
         fields |= {str(field.id): field for field in read_fields(client.call)}
-    keys = {WRAPPER, OMITTED}
-    for id, value in answers.items():
-        if field := fields.get(id):
-            keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
-    return frozenset(keys)
+    typed = [(fields[id].type, value) for id, value in answers.items() if id in fields]
+    forms = (answer_value_key(type) if any(answer_leaves(value)) else clear_answer_key(type) for type, value in typed)
+    return frozenset({WRAPPER, OMITTED, *forms})
 
 
 class ComparedAnswers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import Final
 
 from msgspec.structs import replace
@@ -211,11 +211,10 @@ class ComparedGroups:
         values: dict[str, Value] = {}
         with suppress(ApiError):
             self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
-        for group in lost:
-            # The type of a group of a person may have any name.
-            for operation in ("manual-groups.add-managers", "smart-groups.add-managers"):
-                with suppress(ApiError):
-                    values |= self._add(operation, group)
+        # The type of a group of a person may have any name.
+        for group, kind in product(lost, ("manual-groups", "smart-groups")):
+            with suppress(ApiError):
+                values |= self._add(f"{kind}.add-managers", group)
         return values
 
     def _add(self, operation: str, group: str) -> Mapping[str, Value]:

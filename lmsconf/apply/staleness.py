@@ -74,17 +74,20 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
     of one of them, and each list has what both have, and nothing that neither has.
     """
     wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, left))
-    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    for address, now in today.items():
-        then = wanted.get(address)
-        if then is None or not _is_part_done(then, now):
-            problems.append(_changed(address, then, now))
-    problems.extend(
-        _problem(None, f"{address} has changed since the plan was made", address=address)
-        for address in sorted(left.fingerprints.keys() - wanted.keys())
-        if left.fingerprints[address] != plan.fingerprints.get(address)
-    )
-    problems.extend(_new_errors(plan, left))
+    problems = [
+        *(_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable),
+        *(
+            _changed(address, wanted.get(address), now)
+            for address, now in today.items()
+            if address not in wanted or not _is_part_done(wanted[address], now)
+        ),
+        *(
+            _problem(None, f"{address} has changed since the plan was made", address=address)
+            for address in sorted(left.fingerprints.keys() - wanted.keys())
+            if left.fingerprints[address] != plan.fingerprints.get(address)
+        ),
+        *_new_errors(plan, left),
+    ]
     if not problems and any(_counts_more(name, plan, left) for name, guard in GUARD_TABLE.items() if guard.takes):
         problems.append(_problem(None, "what is left of the plan removes other things than its guards counted"))
     return tuple(problems)
@@ -93,9 +96,8 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    for error in now.all_problems:
-        if error.is_error and (error.code, error.address) not in known:
-            yield replace(error, code=CODE)
+    new = (one for one in now.all_problems if one.is_error and (one.code, one.address) not in known)
+    return (replace(error, code=CODE) for error in new)
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
