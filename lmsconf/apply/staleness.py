@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import chain
 from operator import and_
 from typing import Final, cast
 
@@ -209,7 +208,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         what = "it existed, and no longer exists"
     else:
         what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
-    lines = chain.from_iterable(_key_lines(key, then, form) for key in keys)
+    lines = [line for key in keys for line in _key_lines(key, then, form)]
     return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
 
 
