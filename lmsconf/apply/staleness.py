@@ -45,7 +45,9 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif [*map(_request, reviewed.get(address, ()))] != [*map(_request, fresh.get(address, ()))]:
+        elif reviewed.get(address) != fresh.get(address) and (
+            [*map(_request, reviewed.get(address, ()))] != [*map(_request, fresh.get(address, ()))]
+        ):
             # A reference resolves to another id, or the plan was edited.
             problems.append(
                 _problem(
@@ -153,7 +155,7 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
         again = fresh.get(call.id)
-        if again is None or _whole(call) != _whole(again):
+        if again is None or (call != again and _whole(call) != _whole(again)):
             likely = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
             why = "a new plan has another call there; the file may have been edited"
             if likely and not call.may_be_refused:
