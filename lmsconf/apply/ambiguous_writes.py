@@ -127,8 +127,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     def is_done(self, sent: IssuedRequest) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
         # A plan cannot be made while this run deletes what it reads.
-        conclusive = {WriteStatus.DONE, WriteStatus.MISSING}
-        return self._poll_status(sent, conclusive, self.patience) is WriteStatus.DONE
+        return self._poll_status(sent, {WriteStatus.DONE, WriteStatus.MISSING}, self.patience) is WriteStatus.DONE
 
     def shown(self, sent: IssuedRequest) -> Plan | None:
         """Return a fresh plan of the resource, the first without the call, or the last; None if there is none.

@@ -195,9 +195,10 @@ def _of_answer(left: _Left) -> _Explanation:
     several = isinstance(live or wanted, list) or left.field.added or left.field.removed
     of = answer_value_key if wanted or left.field.added else clear_answer_key
     keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
-    if live or left.field.removed:
-        return _Explanation(keys=keys)
-    return _Explanation(keys=keys, why="a service may not show answers to hidden fields: leave them out")
+    is_shown = live or left.field.removed
+    return _Explanation(
+        keys=keys, why="" if is_shown else "a service may not show answers to hidden fields: leave them out"
+    )
 
 
 def _of_target(left: _Left) -> _Explanation:

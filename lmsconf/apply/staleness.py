@@ -237,9 +237,7 @@ def _side(value: object, shared: Counter[str]) -> str:
     if not isinstance(value, list):
         return _inline(cast(Json, value))
     items = sorted((Counter(map(_inline, value)) - shared).elements())
-    if items:
-        return few(items, most=10)
-    return "only the unchanged" if shared else "none"
+    return few(items, most=10) or ("only the unchanged" if shared else "none")
 
 
 def _inline(value: Json) -> str:
