@@ -94,8 +94,8 @@ class LookupScript:
         return found
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
-        sent = IssuedRequest(call=call, path=call.path, body=call.body)
-        return self.resolver.resolve(sent, ids or {}, LOST, self._send)
+        sent = IssuedRequest(call=call, path=call.path, body=call.body, ids=ids or {})
+        return self.resolver.resolve(sent, LOST, self._send)
 
 
 def test_what_is_found_done_is_done() -> None:

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
+from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
 from lmsconf.apply.scheduler import Begin, Learnt
@@ -51,16 +52,27 @@ class WriteStatus(Enum):
 
 
 class IssuedRequest(Struct, frozen=True, kw_only=True):
-    """A call as it was sent, with ids in place of references."""
+    """A call as it was sent, with ids in place of references. ids: those that are known, also later."""
 
     call: Call
     path: str
     body: object
+    ids: Learnt = {}
 
     def path_values(self, spec: ApiSpec) -> Mapping[str, str]:
         """Return the values of the path's parameters."""
         route = spec.match_route(self.call.method, self.path)
         return route[1] if route else {}
+
+    def send_again(self, client: Client, body: object) -> None:
+        """Send the call once more, with another body. Raises ApiError."""
+        client.send(self.call.method, self.path, body=body, operation=self.call.operation)
+
+
+def issued(call: Call, ids: Learnt) -> IssuedRequest:
+    """Return a call with the ids that it needs. Raises KeyError if one is not known."""
+    path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
+    return IssuedRequest(call=call, path=path, body=body, ids=ids)
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
@@ -82,7 +94,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     stop_waiting: Event = field(default_factory=Event)
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def resolve(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
+    def resolve(self, sent: IssuedRequest, lost: ApiError, send: Callable[[], Json]) -> Json:
         """Return the response of the call; None if it is found to be carried out. `send` retries it.
 
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
@@ -90,7 +102,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in (2, 1, 0):
-            status = self._poll_status(sent, ids, conclusive, self.seconds)
+            status = self._poll_status(sent, conclusive, self.seconds)
             if status is WriteStatus.DONE:
                 return None
             if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
@@ -102,7 +114,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 lost = failure
             except Rejected:
                 # It may have been done before the retry, which is then rejected, and be readable only later.
-                if self._poll_status(sent, ids, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
+                if self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
                     return None
                 raise
         raise WriteOutcomeUnknown(
@@ -112,13 +124,12 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
             operation=sent.call.operation,
         ) from lost
 
-    def is_done(self, sent: IssuedRequest, ids: Learnt) -> bool:
+    def is_done(self, sent: IssuedRequest) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
         # A plan cannot be made while this run deletes what it reads.
-        conclusive = {WriteStatus.DONE, WriteStatus.MISSING}
-        return self._poll_status(sent, ids, conclusive, self.patience) is WriteStatus.DONE
+        return self._poll_status(sent, {WriteStatus.DONE, WriteStatus.MISSING}, self.patience) is WriteStatus.DONE
 
-    def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
+    def shown(self, sent: IssuedRequest) -> Plan | None:
         """Return a fresh plan of the resource, the first without the call, or the last; None if there is none.
 
         Raises WrongAssumption if the call has made a second one beside it.
@@ -134,7 +145,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                         f"the service made another one: {twice.message}", values={ON_EXISTING: "recreate"}
                     ) from error
                 continue
-            if not is_left(fresh, sent, ids):
+            if not is_left(fresh, sent):
                 self.lags[sent.call.address.kind].append(self.timing.now() - begun)
                 break
         return fresh
@@ -160,11 +171,9 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 break
         return seen
 
-    def _poll_status(
-        self, sent: IssuedRequest, ids: Learnt, conclusive: Set[WriteStatus], seconds: float
-    ) -> WriteStatus:
+    def _poll_status(self, sent: IssuedRequest, conclusive: Set[WriteStatus], seconds: float) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        return self.poll(partial(self._status_now, sent, ids), conclusive.__contains__, seconds)
+        return self.poll(partial(self._status_now, sent), conclusive.__contains__, seconds)
 
     def poll_times(self, seconds: float) -> Iterator[None]:
         """Yield at once, then after 0.25 to 5 seconds, each time longer, until the time is over."""
@@ -176,11 +185,11 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
             pause = min(2 * pause, 5.0)
             yield
 
-    def _status_now(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+    def _status_now(self, sent: IssuedRequest) -> WriteStatus:
         """Return the status of the call according to a fresh plan. Raises DuplicateResource."""
         address = sent.call.address
         try:
-            return WriteStatus.MISSING if is_left(self.look(address), sent, ids) else WriteStatus.DONE
+            return WriteStatus.MISSING if is_left(self.look(address), sent) else WriteStatus.DONE
         except LmsconfError as error:
             if is_creation(sent.call.operation) and (twice := _live_twice(error, address)):
                 raise DuplicateResource(
@@ -197,10 +206,10 @@ def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     return next((one for one in error.problems if (one.code, one.address) == expected), None)
 
 
-def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
+def is_left(fresh: Plan, sent: IssuedRequest) -> bool:
     """Whether a fresh plan of the resource still contains a call."""
     address = sent.call.address
-    if any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls):
+    if any(call.address == address and _is_part_of(call, sent) for call in fresh.calls):
         return True
     # However the service represents its other values: a resource that is still to be created was not created.
     return is_creation(sent.call.operation) and any(
@@ -208,16 +217,16 @@ def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
     )
 
 
-def _is_part_of(wanted: Call, sent: IssuedRequest, ids: Learnt) -> bool:
+def _is_part_of(wanted: Call, sent: IssuedRequest) -> bool:
     """Whether a fresh plan contains this call, or a part of it: of many members to add, some may have been added."""
     if wanted.operation != sent.call.operation:
         return False
     try:
-        path, body = fill_refs_in_path(wanted.path, ids), fill_refs_in_body(wanted.body, ids)
+        now = issued(wanted, sent.ids)
     except KeyError:
         # It references a resource that this run has not created yet, so it cannot be the call that was sent.
         return False
-    return path == sent.path and (body == sent.body or _is_subset(body, sent.body))
+    return now.path == sent.path and (now.body == sent.body or _is_subset(now.body, sent.body))
 
 
 def _is_subset(body: object, of: object) -> bool:

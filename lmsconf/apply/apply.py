@@ -17,8 +17,8 @@ service refuses it, and the read-back of step 7 reports what is not as declared.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -206,7 +206,7 @@ def _check_and_lock(
     approve = options.approve if plan.calls else None
     if approve is not None and not approve(plan):
         raise LmsconfError("declined: nothing was changed")
-    renew_lock = leases.enter_context(_remote_lock(workspace, plan, progress))
+    renew_lock = _remote_lock(workspace, plan, progress, leases)
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
     compared_just_now = prepared.saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
@@ -240,21 +240,18 @@ def _open_journal(
     )
 
 
-@contextmanager
-def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents) -> Iterator[Begin | None]:
-    """Exclude runs on other machines, if the project configures a lock."""
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> Begin | None:
+    """Exclude runs on other machines, if the project configures a lock, until the leases end.
+
+    Returns the function that renews the lock before each call.
+    """
     terms = workspace.settings.lock
     if terms is None or not plan.calls:
-        yield None
-        return
+        return None
     locks = LockManager(
         workspace.connection,
         settle=workspace.settings.policy.settle,
         timing=_wait_clock(progress, "lock", "Waiting until the lock of this run is listed"),
+        tell=progress.record,
     )
-    try:
-        with locks.hold(terms) as lease:
-            yield lease.renew_before
-    finally:
-        if locks.left:
-            progress.record(locks.left)
+    return leases.enter_context(locks.hold(terms)).renew_before

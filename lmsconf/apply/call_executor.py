@@ -11,7 +11,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
 from lmsconf.apply.check_first_changes import LISTS, is_archived
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.side_effects import missing_manager_right
@@ -42,7 +42,6 @@ from lmsconf.kinds.grant_verification import (
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, listed_name
 from lmsconf.kinds.shared.responses import id_in_response
-from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call, ListOperation, is_creation
 from lmsconf.model.canonical_json import Json, members
@@ -135,37 +134,29 @@ class CallExecutor:
         self._pool, self._resolver, self._first_calls = pool, resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
-        # People may answer a field whose answers are copied until it is deleted.
         self._emptied = {
             one.address for one in plan.changes if one.action is Action.DELETE and MIGRATE in members(one.before)
         }
-        before = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
-        self._recreated = {
-            call.id: before[call.address]
-            for call in plan.calls
-            if call.id in first_calls.replacing and call.address in before
-        }
+        self._replaced = {one.address: one.before for one in plan.changes if one.action is Action.REPLACE}
         self._updated = {
             one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
         }
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
-        return self._pool.submit(lambda client: self._send(client, _issued(call, ids), ids))
+        return self._pool.submit(lambda client: self._send(client, call, ids))
 
-    def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
-        if sent.call.needs and sent.call.address in self._emptied:
-            refuse_late_deletion(sent.call, self._replay, self._resolver)
-        response: Json = None
+    def _send(self, client: Client, call: Call, ids: Learnt) -> Learnt:
         try:
-            with self._first_calls.comparing(client, sent, ids) as first:
-                send = partial(self._response, client, first, ids)
-                try:
-                    response = send()
-                except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                    response = self._resolver.resolve(first, ids, lost, send)
+            sent = issued(call, ids)
+        except KeyError as missing:
+            raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
+        if call.needs and call.address in self._emptied:
+            refuse_late_deletion(call, self._replay, self._resolver)
+        try:
+            response = self._first_calls.send(client, sent, partial(self._resolved, client))
         except Rejected as refused:
-            if sent.call.id not in self._recreated:
+            if call.id not in self._first_calls.replacing or call.address not in self._replaced:
                 raise
             raise self._put_back(client, sent, refused) from refused
         try:
@@ -173,14 +164,23 @@ class CallExecutor:
             for id in learnt.values():
                 # No later path could name it.
                 if why := path_segment_problem(id):
-                    message = f"the service returned an id for {sent.call.address} that cannot be used: {shorten(why)}"
-                    raise InvalidResponse(message)
+                    raise InvalidResponse(
+                        f"the service returned an id for {call.address} that cannot be used: {shorten(why)}"
+                    )
             return learnt
         except DuplicateResource:
             raise
         except ApiError as error:
             # The call was accepted; only its result could not be read.
-            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
+            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=call.operation) from error
+
+    def _resolved(self, client: Client, sent: IssuedRequest) -> Json:
+        """Return the response; None where it was lost and the call is found to be carried out."""
+        send = partial(self._response, client, sent)
+        try:
+            return send()
+        except (WriteOutcomeUnknown, InvalidResponse) as lost:
+            return self._resolver.resolve(sent, lost, send)
 
     def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
@@ -189,8 +189,7 @@ class CallExecutor:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
             self._resolver.again(sent.call)
-            body = body_of_live(client.spec, sent.body, self._recreated[sent.call.id])
-            client.send(sent.call.method, sent.path, body=body, operation=sent.call.operation)
+            sent.send_again(client, body_of_live(client.spec, sent.body, self._replaced[sent.call.address]))
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
             done = f"it was deleted, and creating it as it was failed, too: {error.message}"
@@ -214,7 +213,7 @@ class CallExecutor:
         )
         return {**learnt, **found}
 
-    def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
+    def _response(self, client: Client, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
 
         The API specification does not show the status of that (Errors), so any that may mean it is looked into.
@@ -233,7 +232,7 @@ class CallExecutor:
         except Rejected as refused:
             # A service may refuse to delete what does not exist with another status than 404 or 410.
             if call.method == "DELETE" and (
-                refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent, ids))
+                refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent))
             ):
                 return None
             raise self._explain_refusal(client, sent, refused) from refused
@@ -243,29 +242,19 @@ class CallExecutor:
 
         On any other operation, a 403 is about the credential.
         """
-        call = sent.call
         if (missing := missing_manager_right(client, sent, refused)) is not None:
             return missing
         if not refused.is_forbidden:
-            return refused.restated(Rejected, HINT_ON_EXISTING) if call.address in self._updated else refused
-        if call.operation in REFUSED_IN_USE:
+            return refused.restated(Rejected, HINT_ON_EXISTING) if sent.call.address in self._updated else refused
+        if sent.call.operation in REFUSED_IN_USE:
             try:
                 client.call(CUSTOM_FIELDS.name)
             except Unauthorized as unauthorized:
                 return unauthorized
-            return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
+            return refused.restated(ResourceInUse, REFUSED_IN_USE[sent.call.operation])
         return refused.restated(
             Unauthorized, "This token can read but has no permission for this call. Use one that has."
         )
-
-
-def _issued(call: Call, ids: Learnt) -> IssuedRequest:
-    """Return a call with the ids that it needs. Raises LmsconfError if one is not known."""
-    try:
-        path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
-    except KeyError as missing:
-        raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
-    return IssuedRequest(call=call, path=path, body=body)
 
 
 def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:

@@ -43,10 +43,9 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
 )
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
-from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers
-from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields, targets_of
+from lmsconf.kinds.grant_verification import ANSWERS_GIVEN, SentCall, read_fields, targets_of
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, normalize_name
@@ -100,16 +99,15 @@ class ComparedList:
         if not self.is_new:
             return None
         first = frozenset((min(self._added),))
-        one = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named & first))
-        others = replace(self.sent, body=_with_lists(self.sent.body, lambda named: named - first))
         try:
-            self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
+            self.sent.send_again(self._client, _with_lists(self.sent.body, lambda named: named & first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        rest = ComparedList(self._client, others, self._resolver)
+        others = _with_lists(self.sent.body, lambda named: named - first)
+        rest = ComparedList(self._client, replace(self.sent, body=others), self._resolver)
         return rest if rest.others else None
 
     def add_last(self) -> bool:
@@ -123,7 +121,7 @@ class ComparedList:
         if not rest.others or last in rest._before:
             return False
         try:
-            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+            self.sent.send_again(self._client, body)
         except Rejected:
             return False
         return rest.compare()
@@ -163,7 +161,7 @@ class ComparedList:
             if not missing:
                 return self._added <= after
             body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
-            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+            self.sent.send_again(self._client, body)
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -188,8 +186,8 @@ class ComparedList:
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
-        path = self.sent.path_values(self._client.spec)
-        response = self._client.call(LISTS[self.sent.call.operation], path=path)
+        operation = LISTS[self.sent.call.operation]
+        response = self._client.call(operation, path=self.sent.path_values(self._client.spec))
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 
@@ -208,11 +206,7 @@ def is_archived(client: Client, person: str) -> bool:
 
 
 def without_second(
-    client: Client,
-    sent: IssuedRequest,
-    ids: Learnt,
-    resolver: AmbiguousWriteResolver,
-    second: WrongAssumption,
+    client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, second: WrongAssumption
 ) -> WrongAssumption:
     """Delete one of two assignments that a call has left where one was; return the error with what was done.
 
@@ -222,24 +216,24 @@ def without_second(
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
-    delete = client.spec.operations["content-targets.delete"]
+    delete = "content-targets.delete"
     row = rows[-1]
-    body = client.spec.body_to_wire(delete.id, targetId=row.target, targetType=row.type, contentId=row.content)
+    body = client.spec.body_to_wire(delete, targetId=row.target, targetType=row.type, contentId=row.content)
     resolver.again(sent.call)
     with suppress(Rejected):
-        client.send(delete.method, delete.path, body=body, operation=delete.id)
+        client.call(delete, body=body)
         rows = resolver.poll(live, lambda rows: len(rows) < 2)
     if len(rows) > 1:
         return second
     if rows:
         return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
     resolver.again(sent.call)
-    client.send(sent.call.method, sent.path, body=sent.body, operation=sent.call.operation)
-    fresh = resolver.shown(sent, ids)
+    sent.send_again(client, sent.body)
+    fresh = resolver.shown(sent)
     return WrongAssumption(
         "the service made a second assignment, and deleted both when one was to be deleted",
         values=second.values,
-        is_done=fresh is not None and not is_left(fresh, sent, ids),
+        is_done=fresh is not None and not is_left(fresh, sent),
     )
 
 
@@ -252,11 +246,9 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     answers = answers_in_body(client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
         fields |= {str(field.id): field for field in read_fields(client.call)}
-    keys = {WRAPPER, OMITTED}
-    for id, value in answers.items():
-        if field := fields.get(id):
-            keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
-    return frozenset(keys)
+    typed = [(fields[id].type, value) for id, value in answers.items() if id in fields]
+    forms = (answer_value_key(type) if any(answer_leaves(value)) else clear_answer_key(type) for type, value in typed)
+    return frozenset({WRAPPER, OMITTED, *forms})
 
 
 class ComparedAnswers:
@@ -347,8 +339,7 @@ class ComparedAnswers:
             with self._client.speaking(forms):
                 behaviour = self._client.spec.behaviour
                 answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
-                body = build_answers_body(behaviour, answers)
-                self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
+                self._sent.send_again(self._client, build_answers_body(behaviour, answers))
         except Rejected:
             return len(lost)
         return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
@@ -362,18 +353,15 @@ class ComparedAnswers:
         for id, value in self._answers.items():
             if id in self._fields and not any(answer_leaves(value)) and normalize_name(self._fields[id].name) in after:
                 return f"the answer to {self._fields[id].name} is still there"
-        check = grant_verification(self._sent.call)
-        if check is None:
-            return ""
         call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
         self._unshown = {
             id
             for id, field in self._fields.items()
             if field.hidden and id in self._answers and normalize_name(field.name) not in after
         }
-        granted = {one for one in check.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
-        number = len(granted.difference(check.visible(self._client.call, call)))
-        return check.missing.format(missing=number, granted=len(granted)) if number else ""
+        granted = {one for one in ANSWERS_GIVEN.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
+        number = len(granted.difference(ANSWERS_GIVEN.visible(self._client.call, call)))
+        return ANSWERS_GIVEN.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:

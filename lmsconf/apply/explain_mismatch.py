@@ -94,26 +94,24 @@ class _Left(Struct, frozen=True):
 
 def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
     """Return the problem of a change that a fresh plan still has, although its calls were accepted."""
-    planned = next((one for one in plan.changes if one.address == change.address), None)
     calls = [call for call in plan.calls if call.address == change.address]
-    keys = [key for call in calls for key in spec[call.operation].dialect_keys]
-    values: dict[str, str] = {}
     message = "the service accepted its creation, but it still cannot be read"
+    # Where nothing is known of its keys, any key of the calls may be wrong.
+    explained = [_Explanation(keys=tuple(key for call in calls for key in spec[call.operation].dialect_keys))]
     if all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address):
         message = "the service accepted the calls, but it is still not as planned"
+        planned = next((one for one in plan.changes if one.address == change.address), None)
         if change.action is Action.DELETE:
-            message, keys = f"{message}: it is still there", []
+            message, explained = f"{message}: it is still there", []
         elif planned is not None and change.action is not Action.CREATE:
-            explained = [
-                _explained(_Left(field, change, planned, calls, plan.timezone, spec.behaviour))
-                for field in change.fields
-            ]
-            seen = [_seen(field, one.why) for field, one in zip(change.fields, explained, strict=True)]
-            message = f"{message}: {few(seen, '; ')}"
-            values = {key: value for one in explained for key, value in one.values.items()}
-            keys = [key for one in explained for key in one.keys if key not in values]
+            left = [_Left(field, change, planned, calls, plan.timezone, spec.behaviour) for field in change.fields]
+            explained = [*map(_explained, left)]
+            message = f"{message}: {few(map(_seen, change.fields, explained), '; ')}"
+    values = {key: value for one in explained for key, value in one.values.items()}
+    keys = dict.fromkeys(key for one in explained for key in one.keys if key not in values)
     hint = [dialect_hint(values)] if values else []
-    if named := ", ".join(f"{key} (now {spec.behaviour(key)})" for key in dict.fromkeys(keys)):
+    if keys:
+        named = ", ".join(f"{key} (now {spec.behaviour(key)})" for key in keys)
         hint.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
     return Problem(
         code="apply/no-effect",
@@ -124,13 +122,13 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     )
 
 
-def _seen(field: FieldChange, why: str) -> str:
-    """Return what is live of one key, and what was planned."""
+def _seen(field: FieldChange, explanation: _Explanation) -> str:
+    """Return what is live of one key, what was planned, and why."""
     said = f"{field.path} is {_text(field.before)}, not {_text(field.after)}"
     if field.added or field.removed:
         sides = (("lack", field.added), ("still have", field.removed))
         said = f"{field.path} {' and '.join(f'{verb} {few(_texts(items))}' for verb, items in sides if items)}"
-    return f"{said} ({why})" if why else said
+    return f"{said} ({explanation.why})" if explanation.why else said
 
 
 def _explained(left: _Left) -> _Explanation:
@@ -168,11 +166,11 @@ def _explained(left: _Left) -> _Explanation:
 def _of_list(left: _Left, operation: str) -> _Explanation:
     """A list of people: were the missing ones in it before, or did the calls of that operation name them?"""
     missing = {*_texts(left.field.added)}
-    if not missing:
-        return _Explanation()
     batches = [{*call.people} for call in left.calls if call.operation == operation]
     named = set().union(*batches)
     arrived = named - missing
+    if not missing:
+        return _Explanation()
     if arrived and left.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
         live = members(left.change.before).get(left.field.path)
         holds = "they were in the list before"
@@ -197,9 +195,10 @@ def _of_answer(left: _Left) -> _Explanation:
     several = isinstance(live or wanted, list) or left.field.added or left.field.removed
     of = answer_value_key if wanted or left.field.added else clear_answer_key
     keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
-    if live or left.field.removed:
-        return _Explanation(keys=keys)
-    return _Explanation(keys=keys, why="a service may not show answers to hidden fields: leave them out")
+    is_shown = live or left.field.removed
+    return _Explanation(
+        keys=keys, why="" if is_shown else "a service may not show answers to hidden fields: leave them out"
+    )
 
 
 def _of_target(left: _Left) -> _Explanation:
@@ -244,10 +243,8 @@ def deviation_of(field: FieldChange) -> str | None:
 
 def _cut(field: FieldChange) -> str | None:
     live, wanted = _instant(field.before), _instant(field.after)
-    for one in _PRECISIONS[field.path]:
-        if live == cut_time(wanted, one) != wanted:
-            return f"the service cuts it to the {one}: declare the time that it keeps"
-    return None
+    cuts = (one for one in _PRECISIONS[field.path] if live == cut_time(wanted, one) != wanted)
+    return next((f"the service cuts it to the {one}: declare the time that it keeps" for one in cuts), None)
 
 
 def deviates(fields: Iterable[FieldChange], planned: Collection[FieldChange]) -> bool:

@@ -136,7 +136,6 @@ class Project(Struct, frozen=True):
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
-        source = saved_plan(plan, parse_consents(allow))
         options = ApplyOptions(
             approve=approve,
             digest=expect_digest,
@@ -148,6 +147,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
+        source = saved_plan(plan, parse_consents(allow))
         return apply_safely(self.settings, source, options, progress or ApplyEvents())[0]
 
     def drift(
@@ -164,8 +164,7 @@ class Project(Struct, frozen=True):
         count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with. progress: as
         for `plan`.
         """
-        manifests = self._manifests()
-        policy = self.settings.policy
+        manifests, policy = self._manifests(), self.settings.policy
         before = (
             None
             if base is None

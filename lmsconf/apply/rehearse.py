@@ -29,7 +29,7 @@ from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan, refuse_if
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -77,10 +77,6 @@ class RehearsalClock:
     def __init__(self, start: str) -> None:
         self._start, self._passed = datetime.fromisoformat(start), 0.0
 
-    def passed(self) -> float:
-        """Seconds that somebody waited."""
-        return self._passed
-
     def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
         self._passed += seconds
@@ -117,7 +113,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
     )
     retry = RetryPolicy(
         sleep=clock.wait,
-        clock=clock.passed,
+        clock=clock.epoch,
         wall_clock=clock.epoch,
         random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
     )
@@ -130,7 +126,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
                 connection=Connection(settings, retry=retry, service=service),
                 parallelism=1,
                 clock=clock.now,
-                timing=WaitClock(now=clock.passed, sleep=clock.wait),
+                timing=WaitClock(now=clock.epoch, sleep=clock.wait),
                 patience=0.0,
             ),
         )
@@ -172,18 +168,24 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     if plan.rehearsal is None:
         raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=again)
     receipt = plan.rehearsal.receipt
-    if receipt.plan_digest != digest:
-        raise StalePlan(
+    why = (
+        "some of its calls were refused"
+        if receipt.outcome is RehearsalOutcome.REFUSED
+        else "a second plan on the twin was not empty"
+    )
+    refuse_if(
+        (
+            receipt.plan_digest != digest,
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
-            hint=again,
-        )
-    if receipt.outcome is not RehearsalOutcome.SUCCESS:
-        is_refused = receipt.outcome is RehearsalOutcome.REFUSED
-        why = "some of its calls were refused" if is_refused else "a second plan on the twin was not empty"
-        raise StalePlan(
+            again,
+        ),
+        (
+            receipt.outcome is not RehearsalOutcome.SUCCESS,
             f"the rehearsal of the plan did not succeed: {why}",
-            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
-        )
+            "`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
+        ),
+        error=StalePlan,
+    )
 
 
 def rehearse_on(
@@ -262,8 +264,8 @@ def _groups(
     connection: Connection, plan: Plan, report: ApplyReport, remaining: tuple[Change, ...]
 ) -> Iterator[RehearsedGroup]:
     """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
-    deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
-    deleted -= {change.address for change in remaining}
+    left = {change.address for change in remaining}
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE} - left
     ids = {
         **{outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None},
         **{change.address: change.id for change in plan.changes if change.id is not None},
@@ -278,9 +280,8 @@ def _groups(
         # A service may have several manual groups of a name.
         ids |= smart_group_ids(api, smart - ids.keys())
         for group in plan.effects.groups:
-            members: frozenset[RemoteId] | None = frozenset()
-            if group.address not in deleted:
-                members = _live_members(api, group.address, ids.get(group.address))
+            is_deleted = group.address in deleted
+            members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
             yield RehearsedGroup(
                 address=group.address,
                 before=group.before,

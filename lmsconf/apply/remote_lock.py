@@ -60,10 +60,8 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
     owner: str
 
     @classmethod
-    def parse(cls, id: str, name: str) -> WorkspaceLock | None:
-        """Parse a group as a lock; None if it is not one."""
-        if not name.startswith(LOCK_PREFIX):
-            return None
+    def parse(cls, id: str, name: str) -> WorkspaceLock:
+        """Return the lock that a group is whose name begins as that of a lock."""
         match = re.fullmatch(re.escape(LOCK_PREFIX) + r"(\w+) until (\S+) held by (.+)", name, re.DOTALL)
         seconds = None
         key, until, owner = match.groups() if match else ("", "", name.removeprefix(LOCK_PREFIX))
@@ -220,7 +218,7 @@ class LockManager:
     """List, create and delete locks of one workspace. `left`: a message when a lock could not be deleted.
 
     settle: seconds until a new group is visible; it gets at least ten.
-    idle: waits between renewals, and returns True when they must end.
+    idle: waits between renewals, and returns True when they must end. tell: gets `left` when a lock was not deleted.
     """
 
     def __init__(
@@ -232,9 +230,10 @@ class LockManager:
         timing: WaitClock | None = None,
         idle: Callable[[float, threading.Event], bool] = lambda seconds, over: over.wait(seconds),
         key: Callable[[], str] = lambda: secrets.token_hex(4),
+        tell: Callable[[str], None] = lambda left: None,
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or WaitClock(), key
-        self._idle = idle
+        self._idle, self._tell = idle, tell
         self._visible_within = max(settle, 10.0)
         self.left: str | None = None
 
@@ -245,8 +244,8 @@ class LockManager:
             with self._connection.worker_pool(1) as pool:
                 rows = self._connection.reader(pool).rows(MANUAL_GROUPS)
             if not rows.incomplete:
-                locks = (WorkspaceLock.parse(str(row["groupId"]), str(row.get("name"))) for row in rows.rows)
-                return [lock for lock in locks if lock]
+                named = ((str(row["groupId"]), str(row.get("name"))) for row in rows.rows)
+                return [WorkspaceLock.parse(id, name) for id, name in named if name.startswith(LOCK_PREFIX)]
         raise LmsconfError(
             f"cannot tell whether another run has locked the workspace: {rows.incomplete}", hint="Try again."
         )
@@ -278,6 +277,8 @@ class LockManager:
             # The run is over by now, and its report must not be lost to an interruption.
             with suppress(KeyboardInterrupt), _deferred_interrupts():
                 lease.release()
+            if self.left:
+                self._tell(self.left)
 
     def _wait_until_listed(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""

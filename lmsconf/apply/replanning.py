@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
     interrupt_exit_code,
+    refuse_if,
 )
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address
@@ -34,6 +36,9 @@ from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
+
+Replan: TypeAlias = Callable[[], tuple[Plan, tuple[Problem, ...]]]
+"""Plans again; also returns the errors of what cannot be planned."""
 
 
 class VerificationResult(Struct, frozen=True, kw_only=True):
@@ -54,37 +59,36 @@ def skipped_verification(reason: str, problems: tuple[Problem, ...] = ()) -> Ver
 
 
 def verify_by_replanning(
+    workspace: WorkspaceReader,
     plan: Plan,
     run: RunResult,
     resolver: AmbiguousWriteResolver,
-    *,
-    touched: Callable[[], Plan],
-    whole: Callable[[], tuple[Plan, tuple[Problem, ...]]] | None,
-    reason: str | None,
+    replan: Replan | str,
+    phase: Phase,
 ) -> VerificationResult:
     """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
-    whole: plans everything in the plan's selection again; also returns the errors of what cannot be planned. None if
-    only what the plan touched is verified, for that `reason`.
+    replan: plans everything in the plan's selection; or the reason why only what the plan touched is verified.
     """
     addresses = {outcome.address for outcome in run.outcomes}
+    whole = None if isinstance(replan, str) else replan
     verified = VerifiedScope(
         scope=VerifyMode.TOUCHED if whole is None else VerifyMode.ALL,
         resources=len({change.address for change in plan.changes}),
         partial=plan.partial,
-        reason=reason,
+        reason=replan if isinstance(replan, str) else None,
     )
     seen = VerificationResult(verified=verified, converged=False)
     for _ in resolver.poll_times(resolver.patience):
         try:
             if whole is None:
-                changes = touched().changes
+                changes = replay(workspace, plan, phase=phase).changes
             else:
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
-                others = tuple(change for change in now.changes if change.address not in addresses)
                 verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
-                seen = replace(seen, verified=verified, residue=others, problems=errors)
+                others = tuple(change for change in now.changes if change.address not in addresses)
+                seen = VerificationResult(verified=verified, converged=False, residue=others, problems=errors)
                 whole = None  # From here on, only what was touched is read again.
         except ProblemsFound as error:
             return replace(seen, problems=(*seen.problems, *(one for one in error.problems if one.is_error)))
@@ -195,23 +199,25 @@ def _fitting(
 
 def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
     """Raise StalePlan if the plan is offline, expired, or for another workspace."""
-    if plan.offline:
-        raise StalePlan(
+    moment, here = workspace.now(), (workspace.connection.name, workspace.connection.url)
+    refuse_if(
+        (
+            plan.offline,
             "the plan was made from a snapshot file and cannot be applied",
-            hint="Plan against the workspace, without --snapshot.",
-        )
-    if plan.expires_at <= (moment := workspace.now()):
-        raise StalePlan(
+            "Plan against the workspace, without --snapshot.",
+        ),
+        (
+            plan.expires_at <= moment,
             f"the plan expired at {plan.expires_at}, and it is now {moment}",
-            hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans "
-            "are valid.",
-        )
-    if (plan.workspace, plan.url) != (workspace.connection.name, workspace.connection.url):
-        raise StalePlan(
-            f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is "
-            f"{workspace.connection.name} ({workspace.connection.url})",
-            hint="Choose the workspace with --workspace, or plan again.",
-        )
+            "Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans are valid.",
+        ),
+        (
+            (plan.workspace, plan.url) != here,
+            f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is {here[0]} ({here[1]})",
+            "Choose the workspace with --workspace, or plan again.",
+        ),
+        error=StalePlan,
+    )
 
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:

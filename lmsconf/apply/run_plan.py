@@ -12,6 +12,7 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.call_executor import CallExecutor
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
+    Replan,
     VerificationResult,
     exit_code,
     replan_everything,
@@ -30,9 +31,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import (
     ApplyReport,
     CallOutcome,
-    VerifiedScope,
     VerifyMode,
-    count_skipped_people,
     is_already_accepted,
 )
 from lmsconf.model.plan import Plan
@@ -74,15 +73,14 @@ def execute(
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.defer()
-        manifests, reason = _manifests_of(workspace, plan, verify, made_from)
+        replan = _whole_replan(workspace, plan, verify, made_from, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
         run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 with interrupts.raised():
-                    is_read = made_from is not None
-                    verification = _verify(workspace, plan, run, resolver, progress.phase, manifests, reason, is_read)
+                    verification = _verify(workspace, plan, run, resolver, replan, progress.phase)
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -131,29 +129,16 @@ def _verify(
     plan: Plan,
     run: RunResult,
     resolver: AmbiguousWriteResolver,
+    replan: Replan | str,
     phase: Phase,
-    manifests: Manifests | None,
-    reason: str | None,
-    is_read: bool,
 ) -> VerificationResult:
     """Plan again, and warn where the effects on people are not those that the plan predicted.
 
-    manifests, reason: of `_manifests_of`. is_read: the workspace was read for this plan just now.
+    replan: of `_whole_replan`.
     """
-    if is_read and not plan.changes:
-        skipped, left_out = count_skipped_people(plan.all_problems), len(plan.left_out)
-        verified = VerifiedScope(scope=VerifyMode.ALL, partial=plan.partial, skipped=skipped, left_out=left_out)
-        return VerificationResult(verified=verified, converged=True)
-    if manifests is None and not plan.changes:
-        return skipped_verification(reason or "")
-    verification = verify_by_replanning(
-        plan,
-        run,
-        resolver,
-        touched=partial(replay, workspace, plan, phase=phase),
-        whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
-        reason=reason,
-    )
+    if isinstance(replan, str) and not plan.changes:
+        return skipped_verification(replan)
+    verification = verify_by_replanning(workspace, plan, run, resolver, replan, phase)
     if not verification.converged or not plan.effects.groups:
         return verification
     created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
@@ -224,21 +209,23 @@ def _send_calls(
     return run, resolver
 
 
-def _manifests_of(
-    workspace: WorkspaceReader, plan: Plan, verify: VerifyMode, made_from: Manifests | None
-) -> tuple[Manifests | None, str | None]:
-    """Return the manifests that a plan was made from, if all are verified; otherwise the reason why not."""
+def _whole_replan(
+    workspace: WorkspaceReader, plan: Plan, verify: VerifyMode, made_from: Manifests | None, phase: Phase
+) -> Replan | str:
+    """Return what plans the manifests again that a plan was made from; the reason if not all of them are verified."""
+    if made_from is not None and not plan.changes:
+        return lambda: (plan, ())  # It was compared with the workspace when it was made just now.
     if plan.undo_of is not None:
-        return None, "The plan undoes a run, so only what it touched was checked."
+        return "The plan undoes a run, so only what it touched was checked."
     if verify is not VerifyMode.ALL:
-        return None, "Nothing else was checked (--verify touched)."
+        return "Nothing else was checked (--verify touched)."
     try:
         manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
-        return None, "There are no readable local manifests, so only what this plan touched was checked."
-    if manifests.digest == plan.manifests_digest:
-        return manifests, None
-    return None, "The local manifests differ from those that this plan was made from, so nothing else was checked."
+        return "There are no readable local manifests, so only what this plan touched was checked."
+    if manifests.digest != plan.manifests_digest:
+        return "The local manifests differ from those that this plan was made from, so nothing else was checked."
+    return partial(replan_everything, workspace, plan, manifests, phase)
 
 
 def report_unstarted(

@@ -156,9 +156,8 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
 
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    if isinstance(error, Unauthorized):
-        return not error.is_forbidden
-    return isinstance(error, Unreachable | DuplicateResource)
+    is_refused = isinstance(error, Unauthorized) and not error.is_forbidden
+    return is_refused or isinstance(error, Unreachable | DuplicateResource)
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
@@ -196,12 +195,11 @@ class CallRun:
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
         self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
         self.graph.prepare()
-        ready = self.graph.get_ready()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
+        # Those that may be refused are done before all others.
+        self.phases = first, [id for id in self.graph.get_ready() if not self.calls[id].may_be_refused]
         self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
-        self._add_ready(first or ready)
-        self.later = [id for id in ready if not self.calls[id].may_be_refused] if first else []
         self.failed: set[str] = set()
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
@@ -215,29 +213,24 @@ class CallRun:
         with interrupts.installed():
             try:
                 with interrupts.passed_to(self._interrupt):
-                    self._run_ready_calls()
+                    for ids in self.phases:
+                        self._run_from(ids)
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
                 for id in self.in_flight.keys() - self.outcomes.keys():
-                    self._abandon(self.calls[id])
+                    self.result.is_abandoned = True
+                    self._note_failed(
+                        self.calls[id],
+                        WriteOutcomeUnknown(
+                            "the run was interrupted twice before its answer",
+                            hint="Apply again: what was done is detected, and only the rest is done.",
+                        ),
+                    )
             for call in self.calls.values():
                 if call.id not in self.outcomes:
                     self._note_unsent(call)
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
-
-    def _abandon(self, call: Call) -> None:
-        """Report a call under way as one whose result is not known."""
-        self.result.is_abandoned = True
-        lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
-        self.result.errors.append(lost)
-        self._note(
-            call,
-            CallStatus.FAILED,
-            reason=lost.message,
-            hint="Apply again: what was done is detected, and only the rest is done.",
-            unsure=True,
-        )
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""
@@ -246,18 +239,15 @@ class CallRun:
         self.result.interrupted_by = cut
         self.stop_waiting()
 
-    def _run_ready_calls(self) -> None:
+    def _run_from(self, ids: Iterable[str]) -> None:
+        """Send these calls, and those that become ready, until none is under way."""
+        self._add_ready(ids)
         while True:
             # What has ended is recorded first, and may stop the others.
             while self.ready and self._has_room and self.ended.empty() and not self._stopped:
                 self._start(self.calls[heappop(self.ready)[-1]])
             if not self.in_flight:
-                if not self.later or self._stopped:
-                    return
-                # The calls that may be refused are done; now all others.
-                self._add_ready(self.later)
-                self.later = []
-                continue
+                return
             id, future = self._next_ended()
             self._finish(self.calls[id], future)
             # Not before its outcome is recorded: an interruption between both would take it for one not sent.
@@ -307,17 +297,21 @@ class CallRun:
         if isinstance(known, WrongAssumption) and not known.sent:
             self._note(call, CallStatus.NOT_ATTEMPTED, reason=known.message)
             return
-        self.result.errors.append(known)
         # After a defect nothing else is sent, either: what was done before is reported.
         if known is not error or _ends_all(known):
             self.result.stopped_by = self.result.stopped_by or known
+        self._note_failed(call, known)
+
+    def _note_failed(self, call: Call, error: LmsconfError) -> None:
+        """Report a call that failed, or whose result is not known."""
+        self.result.errors.append(error)
         self._note(
             call,
             CallStatus.FAILED,
-            reason=known.message,
-            hint=known.hint,
-            unsure=isinstance(known, WriteOutcomeUnknown | WrongAssumption),
-            carried_out=isinstance(known, WrongAssumption) and known.is_done,
+            reason=error.message,
+            hint=error.hint,
+            unsure=isinstance(error, WriteOutcomeUnknown | WrongAssumption),
+            carried_out=isinstance(error, WrongAssumption) and error.is_done,
         )
 
     def _add_ready(self, ids: Iterable[str]) -> None:
@@ -328,16 +322,15 @@ class CallRun:
         """Report a call that was not sent: it depends on one that failed, directly or not, or the run ended before."""
         # In the order of the plan, what a call needs comes before it.
         cause = next((self.calls[need] for need in call.needs if need in self.failed), None)
+        status, reason = CallStatus.NOT_ATTEMPTED, "the run ended before it"
         if cause is not None:
             self.failed.add(call.id)
-            self._note(call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
-            return
-        reason, stopped = "the run ended before it", self.result.stopped_by
-        if self.result.interrupted_by is not None:
+            status, reason = CallStatus.BLOCKED, f"it needs {cause.id} ({cause.address}), which was not done"
+        elif self.result.interrupted_by is not None:
             reason = "the run was interrupted before it"
-        elif stopped is not None:
-            reason = f"the run stopped before it: {stopped.message}"
-        self._note(call, CallStatus.NOT_ATTEMPTED, reason=reason)
+        elif self.result.stopped_by is not None:
+            reason = f"the run stopped before it: {self.result.stopped_by.message}"
+        self._note(call, status, reason=reason)
 
     def _note(
         self,

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
+from math import inf
+from operator import not_
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import (
     CLEAR_TIME,
     EVERYONE_ID,
@@ -31,24 +32,25 @@ from lmsconf.api.spec.dialect_candidates import (
 )
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
 from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import own_changes
-from lmsconf.apply.scheduler import Learnt
-from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.errors import ApiError, InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
-from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.steps import fill_refs_in_body
 from lmsconf.model.calls import Call
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.plan import draft_plan, people_ids
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
-NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
+_NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
-CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+_CLEARING: Final = {clear_answer_key(type): answer_value_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
 """Key of what clears an answer → that of how such an answer is given."""
 _MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
@@ -61,153 +63,153 @@ _PARTS: Final[Mapping[str, set[str]]] = {
 """Key → the parts of an assignment that show whether it is right."""
 
 
-class _Reached(Struct, frozen=True):
-    """How far a call got: the text of its refusal, or None, and how many planned differences are left."""
+class Attempt(Struct, frozen=True):
+    """How far a call gets under some values: the text of its refusal, or None, and how many differences are left.
 
-    refusal: str | None
-    left: int
+    left: inf where there is no plan under them.
+    """
+
+    values: Mapping[str, Value]
+    refusal: str | None = None
+    left: float = inf
 
     @property
     def is_done(self) -> bool:
+        """Whether the call has done what was planned."""
         return self.refusal is None and not self.left
 
-    def without(self, value: Value) -> _Reached:
-        """Return the same without the value that the refusal repeats, so that two values can be compared."""
+    def without(self, value: Value) -> tuple[str | None, float]:
+        """Return refusal and differences, without the value that the refusal repeats, to compare two values."""
         if self.refusal is None:
-            return self
+            return None, self.left
         # The path of the request, which the refusal names too, may have the same word.
-        return _Reached(re.sub(rf"(?<![\w/]){re.escape(str(value))}(?!\w)", "", self.refusal), self.left)
-
-
-_Step = tuple[dict[str, Value], _Reached]
-"""Values, and how far they get."""
-
-
-class Explanation(Struct, frozen=True):
-    """The values that explain what a call did. is_done: under them the call has done what was planned."""
-
-    values: Mapping[str, Value]
-    is_done: bool = False
+        return re.sub(rf"(?<![\w/]){re.escape(str(value))}(?!\w)", "", self.refusal), self.left
 
 
 class ValueSearch:
-    """The search for one call. rewrite: changes a body before it is sent.
-
-    creates: whether the plan creates the resource, so that it may be deleted and created again.
-    """
+    """The search for one call. rewrite: changes a body before it is sent. as_assumed: it is tried as it is first."""
 
     def __init__(
         self,
         workspace: WorkspaceReader,
         plan: Plan,
         resolver: AmbiguousWriteResolver,
+        fields: Mapping[str, FieldRow],
         client: Client,
         sent: IssuedRequest,
-        ids: Learnt,
         rewrite: Callable[[object], object] | None = None,
+        *,
+        as_assumed: bool = False,
     ) -> None:
-        self._workspace = workspace
+        self._now, self._fields, self._as_assumed = workspace.now, fields, as_assumed
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
-        self._client, self._sent, self._ids, self.call = client, sent, ids, sent.call
+        self.client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
         own = [one for one in plan.changes if one.address == self.call.address]
         self._wanted = [field for one in own for field in one.fields]
-        self.creates = any(one.action is Action.CREATE for one in own)
-        self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
+        # So it may be deleted and created again.
+        self._creates = any(one.action is Action.CREATE for one in own)
         self._at_first: Mapping[str, Listing[Any]] = {}
-        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self.creates else {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self._creates else {}
 
-    def _replan(self, spec: ApiSpec) -> Plan:
-        """Plan the plan's own changes of the resource again, in another dialect."""
-        return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._workspace.now()).plan
+    def _replan(self, values: Mapping[str, Value]) -> Plan | None:
+        """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
+        with suppress(ProblemsFound):
+            spec = self.client.spec.with_values(values)
+            return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._now()).plan
+        return None
 
-    def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
+    def explain(self, keys: frozenset[str], refusal: str | None) -> Attempt:
         """Return the values of some of the keys under which nothing of the call is left, or less than before.
 
-        refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
-        first.
+        refusal: the text with which the call was refused; None if it was accepted.
         """
-        self._snapshot, self._reached_with, self._sends = self._read(), {}, 0
+        found = self._find(keys, refusal)
+        names = {normalize_name(path.removeprefix("answers.")) for path in self._paths_left({})}
+        left = {clear_answer_key(one.type) for one in self._fields.values() if normalize_name(one.name) in names}
+        self._answered = keys & left
+        # An object that clears an answer has the form of one that gives it.
+        forms = {_CLEARING[key] for key in self._answered}
+        unknown = frozenset(form for form in forms if not self.client.spec.is_known(form))
+        if not unknown or self._is_enough:
+            return found
+        again = self._find(self._answered | unknown, refusal)
+        return again if again.is_done else found
+
+    def _find(self, keys: frozenset[str], refusal: str | None) -> Attempt:
+        """Return the values, as `explain` does, without a second search for forms of answers."""
+        self._snapshot = self._read()
+        self._sends = 0
+        self._tried_before: dict[frozenset[tuple[str, Value]], Attempt] = {}
         self._idle: dict[str, str | None] = {}
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
-        if as_assumed and (now := self._tried({})) is not None:
+        if self._as_assumed:
+            now = self._tried({})
             if now.is_done:
-                return Explanation({}, is_done=True)
+                return now
             refusal = now.refusal
-        reached = self._reached(self._client.spec, refusal)
-        found: dict[str, Value] = {}
-        while reached is not None:
-            tried = keys - NOT_TRIED
+        reached = Attempt({}, refusal, self._left({}))
+        while reached.left < inf:
+            tried = keys - _NOT_TRIED
             if reached.refusal is None:
-                tried = self.unshown(tried, found)
-            step = (
-                self._step(tried, found, reached)
-                or self._smaller_step(tried, found, reached)
-                or self._joint_step(tried, found, reached)
-            )
+                tried = self._unshown(tried, reached.values)
+            step = self._step(tried, reached) or self._smaller_step(tried, reached) or self._joint_step(tried, reached)
             if step is None:
                 break
-            found, reached = step
-            if reached.is_done:
-                return Explanation(found, is_done=True)
+            if step.is_done:
+                return step
+            reached = step
         if self._is_late and len(self._accepted) == 1:
-            return Explanation(self._accepted[0], is_done=True)
-        if not self.creates:
+            return Attempt(self._accepted[0], left=0)
+        if not self._creates:
             self._put_back(keys)
-            now = self._reached(self._client.spec.with_values(found), None)
-            if reached is not None and reached.refusal is None and now is not None and now.left > reached.left:
-                self._tried(found)  # The last values that were tried have lost what these keep.
-        return Explanation({} if self._is_late else found)
+            if reached.refusal is None and inf > self._left(reached.values) > reached.left:
+                self._tried(reached.values)  # The last values that were tried have lost what these keep.
+        return Attempt({} if self._is_late else reached.values)
 
-    def unshown(self, keys: frozenset[str], found: Mapping[str, Value] | None = None) -> frozenset[str]:
+    def _unshown(self, keys: frozenset[str], values: Mapping[str, Value]) -> frozenset[str]:
         """Return keys without those of parts of an assignment that show; all where everything shows."""
-        paths = self.paths_left(found or {})
+        paths = self._paths_left(values)
         return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
 
-    def paths_left(self, values: Mapping[str, Value]) -> set[str]:
+    def _paths_left(self, values: Mapping[str, Value]) -> set[str]:
         """Return the keys of the resource that a plan under these values still changes."""
         return {field.path for one in self._changes(values) for field in one.fields}
 
     def _changes(self, values: Mapping[str, Value]) -> list[Change]:
         """Return the changes of the resource in a plan under these values; none if there is no plan."""
-        with suppress(ProblemsFound):
-            plan = self._replan(self._client.spec.with_values(values))
-            return [one for one in plan.changes if one.address == self.call.address]
-        return []
+        plan = self._replan(values)
+        return [] if plan is None else [one for one in plan.changes if one.address == self.call.address]
 
     def _put_back(self, keys: frozenset[str]) -> None:
         """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
-        names = map(self._client.spec.behaviour, load_api_description().names.keys() & keys)
+        names = map(self.client.spec.behaviour, load_api_description().names.keys() & keys)
         for left_out in (frozenset[str](), frozenset(names)):
-            reached = self._reached(self._client.spec, None)
-            if reached is None or reached.left < _WHOLE:
+            if self._left({}) != _WHOLE:
                 return
             self._rewrite = partial(_without, left_out)
             self._tried({})
 
-    def _step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+    def _step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values that are nearer to what was planned, and how far they get; None if there are none.
 
         Nearer is what leaves less, and the one value of a key to which the service says something else than to all
         others: it refuses another name then, or, where it passes over names that it does not know, a value.
         """
-        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
+        found, text = reached.values, reached.refusal or ""
+        current = self.client.spec.with_values(found).behaviour
         for key in sorted(keys, key=lambda key: (key in found, not mentions(text, current(key)), key)):
-            seen: dict[_Reached, list[tuple[dict[str, Value], _Reached] | None]] = {
-                reached.without(current(key)): [None]
-            }
+            seen: dict[object, list[Attempt | None]] = {reached.without(current(key)): [None]}
             for value in likeliest(key, current(key), text):
-                values = {**found, key: value}
-                now = self._once(values)
-                if now is None:
-                    continue
+                now = self._once({**found, key: value})
                 if now.left < reached.left:
-                    return values, now
-                seen.setdefault(now.without(value), []).append((values, now))
+                    return now
+                if now.left < inf:
+                    seen.setdefault(now.without(value), []).append(now)
             alike, *others = sorted(seen.values(), key=len, reverse=True)
             # Once for each key: only what leaves less may replace what was found. A time that is refused in one form
             # alone is in the wrong form, and not nearer.
@@ -215,92 +217,101 @@ class ValueSearch:
                 odd = others[0][0]
                 if odd is not None:
                     # What a refused call has not changed is no step back.
-                    return odd[0], replace(odd[1], left=reached.left)
+                    return replace(odd, left=reached.left)
         return None
 
-    def _smaller_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+    def _smaller_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the values under which a creation is accepted that leaves optional parts out, which are set later.
 
         Where errors have no text, only the right names together are accepted: of five names, more than can be tried.
         """
         # Other calls can set the optional parts of a person later, who harms nobody without them.
-        if found or reached.refusal is None or self.call.operation != "users.create":
+        if reached.values or reached.refusal is None or self.call.operation != "users.create":
             return None
-        spoken, rewrite = self._client.spec.behaviour, self._rewrite
+        spoken, rewrite = self.client.spec.behaviour, self._rewrite
         body = self._sent.body if isinstance(self._sent.body, dict) else {}
-        required = self._client.spec.operations[self.call.operation].required_body_names
-        demanded = frozenset(key for key in keys if spoken(key) in required)
+        required = self.client.spec.operations[self.call.operation].required_body_names
         # A flag that says no is sent in any case: without it, the service might do what nobody planned.
-        demanded |= {key for key in keys if body.get(spoken(key)) is False}
+        demanded = frozenset(key for key in keys if spoken(key) in required or body.get(spoken(key)) is False)
         optional, nothing = keys - demanded, frozenset[str]()
         for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
-            self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
+            self._rewrite, self._tried_before = partial(_without, frozenset(map(spoken, optional - kept))), {}
             self._sends = 0
             now, tried = self._once({}), demanded | kept
-            if now is not None and now.left < reached.left:
-                return {}, now
-            if step := self._step(tried, {}, reached) or self._joint_step(tried, {}, reached):
+            if now.left < reached.left:
+                return now
+            if step := self._step(tried, reached) or self._joint_step(tried, reached):
                 return step
         self._rewrite = rewrite
         return None
 
-    def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+    def _joint_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
-        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
-        for more in joint_values(sorted(keys), current, text):
-            if self.is_enough:
+        current = self.client.spec.with_values(reached.values).behaviour
+        for more in joint_values(sorted(keys), current, reached.refusal or ""):
+            if self._is_enough:
                 break
             # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
             if reached.refusal is None and load_api_description().names.keys() >= more.keys():
                 continue
-            now = self._once({**found, **more})
-            if now is not None and now.left < reached.left:
-                return {**found, **more}, now
+            now = self._once({**reached.values, **more})
+            if now.left < reached.left:
+                return now
         return None
 
     @property
-    def is_enough(self) -> bool:
+    def _is_enough(self) -> bool:
         """Whether no other value is tried: the run was interrupted, or there are too many."""
         return self._sends >= _MOST or self._resolver.stop_waiting.is_set()
 
-    def _once(self, values: Mapping[str, Value]) -> _Reached | None:
+    def _once(self, values: Mapping[str, Value]) -> Attempt:
         """Try values that were not tried yet, and only so many; return how far they get."""
         attempt = frozenset(values.items())
-        if attempt not in self._reached_with and not self.is_enough:
-            self._reached_with[attempt] = self._tried(values)
-        return self._reached_with.get(attempt)
+        if attempt not in self._tried_before and not self._is_enough:
+            self._tried_before[attempt] = self._tried(values)
+        return self._tried_before.get(attempt, Attempt(values))
 
     @property
     def has_changed(self) -> bool:
         """Whether what is read of the resource differs from what it was before the search."""
         return self._snapshot.listings != self._at_first
 
-    def remaining_values(self, keys: frozenset[str], answered: frozenset[str]) -> dict[str, Value] | None:
-        """Return the values that a search without a result leaves as the explanation; None if it leaves none.
+    def what_remains(
+        self, keys: frozenset[str], found: Attempt, values: Mapping[str, Value]
+    ) -> tuple[Mapping[str, Value], frozenset[str]]:
+        """Return the values that explain a call that no attempt has done, and the keys to find out besides.
 
-        answered: the keys of what clears answers that are still there.
+        Deletes what the call has created, where nothing explains it; what was there before stays. values: those of what
+        was found that are certain, and of what it has changed along.
         """
-        if self.is_enough:
-            return None
-        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
-        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
-        if keys & {ON_EXISTING, CLEAR_TIME} and not self.creates and not keys & names:
-            # The parts have the right names, and every way to write them was tried. What clears a time is not
-            # needed where an assignment is created again; any other value would be refused again.
-            return {ON_EXISTING: "recreate"} if CLEAR_TIME in keys or self._refuses_what_is_live() else None
-        if keys <= CLEARING.keys() | {OMITTED}:
-            # The call is right in all else, and every form that may clear an answer was tried.
-            return dict.fromkeys(sorted(keys & answered), NEVER_CLEARED)
-        return None
+        left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
+        if values:
+            return values, left
+        if not self._is_enough:
+            body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
+            names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+            if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
+                # The parts have the right names, and every way to write them was tried. What clears a time is not
+                # needed where an assignment is created again; any other value would be refused again.
+                if CLEAR_TIME in keys or self._refuses_what_is_live():
+                    return {ON_EXISTING: "recreate"}, frozenset()
+            elif keys <= _CLEARING.keys() | {OMITTED}:
+                # The call is right in all else, and every form that may clear an answer was tried.
+                return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
+        plan = self._replan(self._base)
+        if self._creates and plan is not None:
+            with suppress(ApiError), self.client.speaking(self._base):
+                self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
+        return {}, left
 
     def _refuses_what_is_live(self) -> bool:
         """Return whether the assignment is refused as it is live, too: not for what the call says."""
         if not self._is_refused:
             return True
         live = next((one.before for one in self._changes({})), None)
+        body = body_of_live(self.client.spec, self._sent.body, live)
         try:
-            body = body_of_live(self._client.spec, self._sent.body, live)
-            self._client.send(self.call.method, self._sent.path, body=body, operation=self.call.operation)
+            self._sent.send_again(self.client, body)
         except Rejected:
             return True
         return False
@@ -308,38 +319,29 @@ class ValueSearch:
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
-        with suppress(LmsconfError, KeyError):
-            plan = self._replan(self._client.spec.with_values(values))
-            for call in plan.calls:
+        plan = self._replan(values)
+        with suppress(KeyError):
+            for call in plan.calls if plan else ():
                 if call.operation == self.call.operation:
-                    path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
-                    return replace(self._sent, path=path, body=body)
+                    return replace(issued(call, self._sent.ids), call=self.call)
         return None
 
-    def take_back(self) -> None:
-        """Delete what the call created, where that is not as planned; what was there before stays."""
-        if self.creates:
-            with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
-                calls = self._sendable(self._replan(self._client.spec))
-                self._refusal([call for call in calls if call.method == "DELETE"])
-
-    def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
-        """Send what a plan under these values sends; None if there is no such plan."""
-        try:
-            spec = self._client.spec.with_values({**self._base, **values})
-            plan = self._replan(spec)
-        except ProblemsFound:
-            return None
+    def _tried(self, values: Mapping[str, Value]) -> Attempt:
+        """Send what a plan under these values sends; return how far that gets."""
+        under = {**self._base, **values}
+        plan = self._replan(under)
+        if plan is None:
+            return Attempt(values)
         calls = self._sendable(plan)
         if values and not calls and self._is_late:
-            return None
+            return Attempt(values)
         # The same text for calls that are sent alike.
         before, sent = self._snapshot.listings, repr([id(self._rewrite), *((one.path, one.body) for one in calls)])
         lag = self._resolver.usual_lag(self.call.address.kind, self._sends)
         if values and sent in self._idle:
-            return self._reached(spec, self._idle[sent])
-        was = self._reached(spec, None) if lag else None
-        with self._client.speaking({**self._base, **values}):
+            return Attempt(values, self._idle[sent], self._left(under))
+        was = self._left(under) if lag else inf
+        with self.client.speaking(under):
             refusal = self._refusal(calls)
         self._sends += 1
         if calls:
@@ -349,27 +351,23 @@ class ValueSearch:
                 self._idle[sent] = refusal
         if calls and refusal is None and lag:
             # What shows late would be taken for the effect of the values that are tried next.
-            self._resolver.poll(
-                partial(self._reread, spec), lambda left: left is not None and (was is None or left < was.left), lag
-            )
+            self._resolver.poll(partial(self._left_now, under), lambda left: left < was, lag)
         if calls and refusal is None and self._is_refused:
             self._accepted.append(values)
             # A search that was refused first waits for two accepted calls.
             if len(self._accepted) <= 2:
-                self._resolver.poll(partial(self._reread, spec), lambda left: left == 0)
-        return self._reached(spec, refusal)
+                self._resolver.poll(partial(self._left_now, under), not_)
+        return Attempt(values, refusal, self._left(under))
 
     @property
     def _is_late(self) -> bool:
         """Whether nothing is left with the assumed values: an earlier call shows only now."""
-        now = self._reached(self._client.spec.with_values(self._base), None)
-        return now is not None and not now.left
+        return not self._left(self._base)
 
-    def _reread(self, spec: ApiSpec) -> int | None:
-        """Return how many planned differences a fresh reading leaves; None if it cannot be planned."""
+    def _left_now(self, values: Mapping[str, Value]) -> float:
+        """Return how many planned differences a fresh reading leaves."""
         self._snapshot = self._read()
-        now = self._reached(spec, None)
-        return None if now is None else now.left
+        return self._left(values)
 
     def _sendable(self, plan: Plan) -> list[Call]:
         """Return the calls of a plan that do the same as the call, and those that they need for the same resource."""
@@ -383,14 +381,10 @@ class ValueSearch:
         try:
             for call in calls:
                 self._resolver.again(self.call)
-                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
-                try:
-                    self._client.send(
-                        call.method, path, query=call.query, body=self._rewrite(body), operation=call.operation
-                    )
-                except Rejected:
-                    if call.method != "DELETE":
-                        raise
+                now = issued(call, self._sent.ids)
+                body = self._rewrite(now.body)
+                with suppress(Rejected) if call.method == "DELETE" else nullcontext():
+                    self.client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
         except Rejected as refused:
             return refused.message
         except (WriteOutcomeUnknown, InvalidResponse):
@@ -402,25 +396,25 @@ class ValueSearch:
     def _names_nobody(self, call: Call) -> bool:
         """Whether the rewritten body of a call names nobody: one person waits for the others."""
         with suppress(KeyError):
-            body = self._rewrite(fill_refs_in_body(call.body, self._ids))
+            body = self._rewrite(fill_refs_in_body(call.body, self._sent.ids))
             return call.operation in LISTS and not named_people(body)
         return False
 
-    def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
-        try:
-            plan = self._replan(spec)
-        except ProblemsFound:
-            return None
+    def _left(self, values: Mapping[str, Value]) -> float:
+        """Return how many planned differences are left under these values; inf if there is no plan."""
+        plan = self._replan(values)
+        if plan is None:
+            return inf
         if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
-            return _Reached(refusal, 0)
+            return 0
         changes = [change for change in plan.changes if change.address == self.call.address]
         if any(one.action is Action.CREATE for one in changes):
-            return _Reached(refusal, _WHOLE)
+            return _WHOLE
         fields = [field for one in changes for field in one.fields]
         if fields and deviates(fields, self._wanted):
-            return _Reached(refusal, 0)  # It arrived, and no value makes the service keep it otherwise.
+            return 0  # It arrived, and no value makes the service keep it otherwise.
         # A value that is there, and differs, is nearer than none.
-        return _Reached(refusal, 1 + sum(1 if field.before else 2 for field in fields))
+        return 1 + sum(1 if field.before else 2 for field in fields)
 
 
 def _without(names: frozenset[str], body: object) -> object:

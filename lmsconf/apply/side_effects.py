@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import Final
 
 from msgspec.structs import replace
@@ -87,16 +87,15 @@ class ComparedRights:
         self.before = {id: email for id in named if (email := _unable(client, id))}
         able.update(id for id in named if id not in self.before)
 
-    def wrong(self) -> WrongAssumption | None:
-        """Return the error if people have the right now. It stays: removing it might end managing."""
+    def compare(self) -> None:
+        """Raise WrongAssumption if people have the right now. It stays: removing it might end managing."""
         given = [email for id, email in self.before.items() if _unable(self._client, id) is None]
-        if not given:
-            return None
-        return WrongAssumption(
-            f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
-            "it is left to them",
-            values={self.key: "given"},
-        )
+        if given:
+            raise WrongAssumption(
+                f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
+                "it is left to them",
+                values={self.key: "given"},
+            )
 
 
 class ComparedAccess:
@@ -108,11 +107,10 @@ class ComparedAccess:
     def __init__(self, client: Client, sent: IssuedRequest, changes: Sequence[Change]) -> None:
         self._client, self._sent, self._changes = client, sent, changes
         self._id = sent.path_values(client.spec).get("userId") or next(iter(_managers(client, sent)), None)
-        self._email, self._before = "", frozenset[str]()
         self._before = self._read()
 
-    def along(self, resolver: AmbiguousWriteResolver) -> Problem | None:
-        """Return the warning where the call has changed more than the plan says, once it shows."""
+    def along(self, resolver: AmbiguousWriteResolver) -> Iterator[Problem]:
+        """Yield the warning where the call has changed more than the plan says, once it shows."""
         # A list that the call changes was waited for already, and a person may not show it.
         is_listed = self._sent.call.address.kind != USER
         after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
@@ -121,23 +119,20 @@ class ComparedAccess:
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
             other = frozenset(one for one in other if not one.startswith("member of"))
-        if not other:
-            return None
-        changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
-        return Problem(
-            code="apply/side-effect",
-            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the plan "
-            f"does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
-            hint="Declare it for the people concerned, so that plans show and change it.",
-            severity=Severity.WARNING,
-            address=str(self._sent.call.address),
-        )
+        if other:
+            changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
+            yield Problem(
+                code="apply/side-effect",
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+                f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+                hint="Declare it for the people concerned, so that plans show and change it.",
+                severity=Severity.WARNING,
+                address=str(self._sent.call.address),
+            )
 
     def _read(self) -> frozenset[str]:
         """Return the rights, the ids of applications, the groups and the dates that the person has."""
-        if self._id is None:
-            return frozenset()
-        person = read_person(self._client, self._id)
+        person = {} if self._id is None else read_person(self._client, self._id)
         self._email, applications = str(person.get("email") or self._id), person.get("applicationIds")
         return frozenset(
             (
@@ -190,19 +185,19 @@ class ComparedGroups:
         self._email, managed = str(person.get("email") or self._id), _managed(person)
         self.before = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
 
-    def wrong(self) -> WrongAssumption | None:
-        """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
+    def compare(self) -> None:
+        """Raise WrongAssumption if groups were lost that the plan does not take, after giving them back."""
         person = self._resolver.poll(
             partial(read_person, self._client, self._id), lambda person: not person.get("manager")
         )
         lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
-            return None
+            return
         values = self._give_back(lost)
         now = _managed(read_person(self._client, self._id))
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
-        return WrongAssumption(
+        raise WrongAssumption(
             f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
             f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
             values={self.key: "lose", **values},
@@ -216,11 +211,10 @@ class ComparedGroups:
         values: dict[str, Value] = {}
         with suppress(ApiError):
             self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
-        for group in lost:
-            # The type of a group of a person may have any name.
-            for operation in ("manual-groups.add-managers", "smart-groups.add-managers"):
-                with suppress(ApiError):
-                    values |= self._add(operation, group)
+        # The type of a group of a person may have any name.
+        for group, kind in product(lost, ("manual-groups", "smart-groups")):
+            with suppress(ApiError):
+                values |= self._add(f"{kind}.add-managers", group)
         return values
 
     def _add(self, operation: str, group: str) -> Mapping[str, Value]:
@@ -232,9 +226,9 @@ class ComparedGroups:
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        forms: list[dict[str, Value]] = [{}]
-        if key in load_api_description().names:
-            forms += ({key: name} for name in likeliest(key, self._client.spec.behaviour(key), ""))
+        is_named = key in load_api_description().names
+        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
         for people in (listed.everybody, frozenset({self._id})):
             for form in forms:
                 with self._client.speaking(form), suppress(ApiError):

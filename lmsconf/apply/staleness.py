@@ -11,20 +11,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import chain
 from operator import and_
 from typing import Final, cast
 
 from msgspec.structs import replace
 
 from lmsconf.apply.explain_mismatch import few
-from lmsconf.documents.document import change_json, to_json
-from lmsconf.documents.plan_file import PAIRS, request_body_json
+from lmsconf.documents.document import change_json
 from lmsconf.errors import Problem
-from lmsconf.model.calls import Call, calls_by_address
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.guards import GUARD_TABLE
-from lmsconf.model.names import escape_invisible, quote_name
+from lmsconf.model.names import escape_invisible, grouped, quote_name
 from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 
@@ -42,18 +40,19 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, now))
     broken = {problem.address for problem in unplannable}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    reviewed, fresh = calls_by_address(plan.calls), calls_by_address(now.calls)
+    reviewed, fresh = (grouped(one.calls, lambda call: str(call.address)) for one in (plan, now))
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif not _same_requests(reviewed.get(wanted[address].address, ()), fresh.get(wanted[address].address, ())):
+        elif reviewed.get(address) != fresh.get(address) and (
+            [*map(_request, reviewed.get(address, ()))] != [*map(_request, fresh.get(address, ()))]
+        ):
             # A reference resolves to another id, or the plan was edited.
             problems.append(
                 _problem(
                     wanted[address],
                     f"{address}: what it needs has changed since the plan was made, so its calls would differ",
-                    [],
                 )
             )
     problems.extend(_new_errors(plan, now))
@@ -64,7 +63,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
         for name, guard in GUARD_TABLE.items()
         if guard.replanned
     ):
-        problems.append(_problem(None, "the plan removes other things than its guards counted", []))
+        problems.append(_problem(None, "the plan removes other things than its guards counted"))
     return tuple(problems)
 
 
@@ -76,28 +75,30 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
     of one of them, and each list has what both have, and nothing that neither has.
     """
     wanted, today = ({str(change.address): change for change in one.changes} for one in (plan, left))
-    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    for address, now in today.items():
-        then = wanted.get(address)
-        if then is None or not _is_part_done(then, now):
-            problems.append(_changed(address, then, now))
-    problems.extend(
-        _problem(None, f"{address} has changed since the plan was made", [], address)
-        for address in sorted(left.fingerprints.keys() - wanted.keys())
-        if left.fingerprints[address] != plan.fingerprints.get(address)
-    )
-    problems.extend(_new_errors(plan, left))
+    problems = [
+        *(_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable),
+        *(
+            _changed(address, wanted.get(address), now)
+            for address, now in today.items()
+            if address not in wanted or not _is_part_done(wanted[address], now)
+        ),
+        *(
+            _problem(None, f"{address} has changed since the plan was made", address=address)
+            for address in sorted(left.fingerprints.keys() - wanted.keys())
+            if left.fingerprints[address] != plan.fingerprints.get(address)
+        ),
+        *_new_errors(plan, left),
+    ]
     if not problems and any(_counts_more(name, plan, left) for name, guard in GUARD_TABLE.items() if guard.takes):
-        problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
+        problems.append(_problem(None, "what is left of the plan removes other things than its guards counted"))
     return tuple(problems)
 
 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    for error in now.all_problems:
-        if error.is_error and (error.code, error.address) not in known:
-            yield replace(error, code=CODE)
+    new = (one for one in now.all_problems if one.is_error and (one.code, one.address) not in known)
+    return (replace(error, code=CODE) for error in new)
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
@@ -122,11 +123,11 @@ def _is_part_done(then: Change, now: Change) -> bool:
 
 def _is_between(before: object, after: object, live: object) -> bool:
     """Whether a live value is one of two values, or between them."""
-    if any(_alike(live, side) or (live in (None, _ABSENT) and side in (None, _ABSENT)) for side in (before, after)):
+    if _alike(live, before) or _alike(live, after):
         return True
     if isinstance(live, dict):
         old, new = (side if isinstance(side, dict) else {} for side in (before, after))
-        return all(_is_between(old.get(key, _ABSENT), new.get(key, _ABSENT), value) for key, value in live.items())
+        return all(_is_between(old.get(key), new.get(key), value) for key, value in live.items())
     if isinstance(live, list):
         old_items, new_items, items = (
             Counter(map(_inline, side)) if isinstance(side, list) else Counter() for side in (before, after, live)
@@ -150,16 +151,20 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
                 change,
                 f"{change.address}: a new plan has another id for it, or another difference; "
                 "the file may have been edited",
-                [],
             )
     fresh = {call.id: call for call in now.calls}
     for call in plan.calls:
         again = fresh.get(call.id)
-        if again is None or (call != again and _call_json(call) != _call_json(again)):
-            yield _problem(None, f"{call.id} ({call.address}): {_why_other_call(call, now)}", [], str(call.address))
+        if again is None or (call != again and _whole(call) != _whole(again)):
+            likely = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
+            why = "a new plan has another call there; the file may have been edited"
+            if likely and not call.may_be_refused:
+                # Its field came into use since then.
+                why = "the service may now refuse it, which the plan does not show"
+            yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
-        yield _problem(None, "a new plan has other calls, or another order of calls", [])
+        yield _problem(None, "a new plan has other calls, or another order of calls")
 
 
 def _exactly(change: Change, keys: Iterable[str]) -> str:
@@ -179,25 +184,6 @@ def _sorted(value: Json) -> Json:
     return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
 
 
-def _call_json(call: Call) -> list[Json]:
-    """Every field of a call but its id, including the calls it needs."""
-    return [
-        str(call.address),
-        _request_json(call),
-        to_json(call.needs),
-        call.may_be_refused,
-        to_json(sorted(call.people)),
-    ]
-
-
-def _why_other_call(call: Call, now: Plan) -> str:
-    """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
-    likely = any(one.may_be_refused and _request_json(one) == _request_json(call) for one in now.calls)
-    if likely and not call.may_be_refused:
-        return "the service may now refuse it, which the plan does not show"
-    return "a new plan has another call there; the file may have been edited"
-
-
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
     """The error of a re-plan, with what was reviewed of the resource."""
     sides = {} if change is None else {"reviewed:": change.after, "live then:": change.before}
@@ -210,9 +196,9 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     """A resource that differs from the reviewed state, key by key."""
     if then is None:
         why = f": {now.reason}" if now and now.reason else ""
-        return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
+        return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", address=address)
     if now is None and then.action is not Action.DELETE:
-        return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
+        return _problem(then, f"{address}: it is already as planned; the plan may have been applied before")
     form = then.after if now is None else now.before
     before, live = members(then.before), members(form)
     keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
@@ -224,7 +210,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         what = "it existed, and no longer exists"
     else:
         what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
-    lines = chain.from_iterable(_key_lines(key, then, form) for key in keys)
+    lines = [line for key in keys for line in _key_lines(key, then, form)]
     return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
 
 
@@ -251,9 +237,7 @@ def _side(value: object, shared: Counter[str]) -> str:
     if not isinstance(value, list):
         return _inline(cast(Json, value))
     items = sorted((Counter(map(_inline, value)) - shared).elements())
-    if items:
-        return few(items, most=10)
-    return "only the unchanged" if shared else "none"
+    return few(items, most=10) or ("only the unchanged" if shared else "none")
 
 
 def _inline(value: Json) -> str:
@@ -263,16 +247,17 @@ def _inline(value: Json) -> str:
     return quote_name(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _same_requests(then: Sequence[Call], now: Sequence[Call]) -> bool:
-    """Whether calls send the same. Whether one may be refused depends on other resources, and is left out."""
-    return then == now or [*map(_request_json, then)] == [*map(_request_json, now)]
+def _whole(call: Call) -> list[object]:
+    """Every field of a call but its id, including the calls it needs."""
+    return [call.address, _request(call), call.needs, call.may_be_refused, sorted(call.people)]
 
 
-def _request_json(call: Call) -> Json:
-    body = _unordered(request_body_json(call.body))
-    if call.operation == "content-targets.create":
-        body = {key: _in_milliseconds(value) for key, value in members(body).items()}
-    return [call.operation, call.method, call.path, dict(call.query), body]
+def _request(call: Call) -> list[object]:
+    """What a call sends. Whether it may be refused depends on other resources, and is left out."""
+    body = call.body
+    if call.operation == "content-targets.create" and isinstance(body, dict):
+        body = {key: _in_milliseconds(value) for key, value in body.items()}
+    return [call.operation, call.method, call.path, call.query, body]
 
 
 def _in_milliseconds(value: Json) -> Json:
@@ -283,19 +268,7 @@ def _in_milliseconds(value: Json) -> Json:
     return str(value) if type(value) is int else value
 
 
-def _unordered(body: Json) -> Json:
-    """A body with pairs, which represent the keys of an object, sorted."""
-    if isinstance(body, list):
-        return [_unordered(item) for item in body]
-    if not isinstance(body, dict):
-        return body
-    members = {key: _unordered(value) for key, value in body.items()}
-    if PAIRS in members:
-        members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_inline)
-    return members
-
-
-def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
+def _problem(change: Change | None, message: str, lines: Iterable[str] = (), address: str | None = None) -> Problem:
     return Problem(
         code=CODE,
         message=message,

@@ -8,10 +8,10 @@ that explains it is searched for, and no other call that rests on the point is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from lmsconf.api.spec.dialect_candidates import (
     WINDOW_KEYS,
     Value,
 )
-from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, clear_answer_key
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, is_left
 from lmsconf.apply.check_first_changes import (
     LISTS,
@@ -38,8 +38,8 @@ from lmsconf.apply.check_first_changes import (
     without_second,
 )
 from lmsconf.apply.explain_mismatch import deviates, dialect_lines
-from lmsconf.apply.scheduler import LAST, Learnt
-from lmsconf.apply.search_dialect import CLEARING, NOT_TRIED, ValueSearch, calls_left
+from lmsconf.apply.scheduler import LAST
+from lmsconf.apply.search_dialect import ValueSearch, calls_left
 from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
@@ -48,7 +48,7 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
-from lmsconf.model.canonical_json import members
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.plan import calls_by_key
@@ -56,6 +56,8 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 _BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
 """Keys that not every call that works shows to be right."""
+Send: TypeAlias = Callable[[IssuedRequest], Json]
+"""Sends a call, and returns the response; None where it was lost, and the call is found to be carried out."""
 
 
 class FirstCalls:
@@ -70,51 +72,49 @@ class FirstCalls:
     def __init__(
         self, workspace: WorkspaceReader, plan: Plan, resolver: AmbiguousWriteResolver, journal: Journal | None
     ) -> None:
-        self._workspace, self._plan, self._resolver, self._journal = workspace, plan, resolver, journal
-        self._spec, self._search = workspace.connection.spec, partial(ValueSearch, workspace, plan, resolver)
+        self._plan, self._resolver, self._journal, self._spec = plan, resolver, journal, workspace.connection.spec
         self.side_effects: list[Problem] = []
-        keys: dict[str, frozenset[str]] = {}
-        seen: Mapping[str, str] = {}
-        self._watched = set[str]()
+        self._keys = {call.id: frozenset[str]() for call in plan.calls}
+        self._seen: Mapping[str, str] = {}
+        self._watched = set[str | None]()
         if not workspace.settings.workspace.embedded and not workspace.connection.is_given:
-            seen = seen_values(workspace.settings.root, workspace.connection.url)
+            self._seen = seen_values(workspace.settings.root, workspace.connection.url)
             for key, calls in calls_by_key(plan, self._spec).items():
                 for call in calls:
-                    name = f"{key} {call.operation}" if key == ADD_MODE else key
-                    if not self._spec.is_known(key) and not self._is_seen(seen, name):
-                        keys[call.id] = keys.get(call.id, frozenset()) | {key}
-            if not self._spec.is_known(MANAGED_GROUPS):
-                sorts = filter(None, map(sort_of_call, plan.calls))
-                self._watched = {sort for sort in sorts if not self._is_seen(seen, f"{MANAGED_GROUPS} {sort}")}
-        self._keys, self._untried = keys, set[str]().union(*keys.values())
-        self._shown_empty = {key for key in self._untried if self._is_seen(seen, f"{key} empty")}
+                    if not self._is_seen(f"{key} {call.operation}" if key == ADD_MODE else key):
+                        self._keys[call.id] |= {key}
+            sorts = {*map(sort_of_call, plan.calls)} - {None}
+            self._watched = {sort for sort in sorts if not self._is_seen(f"{MANAGED_GROUPS} {sort}")}
+        self._untried = set[str]().union(*self._keys.values())
+        self._empty = {
+            one.id: self._keys[one.id] & empty_parts(self._spec, one.body) for one in plan.calls if self._keys[one.id]
+        }
+        self._shown_empty = {key for key in self._untried if self._is_seen(f"{key} empty")}
         self._to_others = {
             one.address
             for one in plan.changes
             for field in one.fields
             if field.added and members(one.before).get(field.path)
         }
-        self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
+        self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
         self.replacing = {
             call.id: need for call in plan.calls for need in call.needs if deletes.get(need) == call.address
         }
-        self._followed = {need: id for id, need in self.replacing.items() if id in keys}
-        self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
+        self._followed = {need: id for id, need in self.replacing.items() if self._keys[id]}
         # A service may add to one list, and replace another.
-        self._lists = {
-            one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in keys.get(one.id, ())
-        }
+        self._lists = {one.operation for one in plan.calls if one.operation in LISTS and ADD_MODE in self._keys[one.id]}
         self._most_added = 1
         self._able: set[str] = set()
         self._found: dict[str, Value] = {}
-        self._empty = {one.id: keys[one.id] & empty_parts(self._spec, one.body) for one in plan.calls if one.id in keys}
         self._wrong: dict[str, str] = {}
         self._fields: dict[str, FieldRow] = {}
+        self._search = partial(ValueSearch, workspace, plan, resolver, self._fields)
 
-    def _is_seen(self, seen: Mapping[str, str], name: str) -> bool:
-        """Whether an earlier run has seen the assumed value of a key. name: that in a journal."""
-        return seen.get(name) == self._spec.behaviour(name.split()[0])
+    def _is_seen(self, name: str) -> bool:
+        """Whether the project states a key, or an earlier run has seen its assumed value. name: that in a journal."""
+        key = name.split()[0]
+        return self._spec.is_known(key) or self._seen.get(name) == self._spec.behaviour(key)
 
     def _note(self, name: str) -> None:
         """Note that a call has shown the assumed value of a key to be right."""
@@ -126,15 +126,15 @@ class FirstCalls:
 
         Of calls with as many, those come first whose values show whether the names are right.
         """
-        keys = self._keys.get(call.id, frozenset())
+        untried = self._keys[call.id] & self._untried
         # These wait for other calls: what is deleted to be created again, an addition to people in a list
         # for one to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
-            self._followed.get(call.id)
-            or (ADD_MODE in keys & self._untried and call.address in self._to_others)
-            or (keys & self._untried and call.address.name.endswith(f" -> {EVERYBODY}"))
+            call.id in self._followed
+            or (ADD_MODE in untried and call.address in self._to_others)
+            or (untried and call.address.name.endswith(f" -> {EVERYBODY}"))
         )
-        return 2 * len(keys) + bool(self._empty.get(call.id)) + LAST * bool(waits)
+        return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
     def is_serial(self, call: Call, keys: frozenset[str] | None = None) -> bool:
         """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time.
@@ -150,7 +150,7 @@ class FirstCalls:
 
     def _resting(self, call: Call, body: object) -> frozenset[str]:
         """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
-        keys = self._keys.get(call.id, frozenset())
+        keys = self._keys[call.id]
         if call.operation in LISTS:
             # An empty list can show it, too.
             is_open = call.operation in self._lists or not self._lists
@@ -159,100 +159,97 @@ class FirstCalls:
                 keys -= {BATCH}
         return keys
 
-    @contextmanager
-    def comparing(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Iterator[IssuedRequest]:
-        """Send the yielded call inside, as `_trying` does; compare what the first of its sort does along."""
+    def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
+        """Return the response to a call, sent as `_tried` does; compare what the first of its sort does along."""
         sort, access = sort_of_call(sent.call), None
         with suppress(ApiError):
             if sort in self._watched:
                 access = ComparedAccess(client, sent, self._plan.changes)
-        with self._trying(client, sent, ids) as first:
-            yield first
+        response = self._tried(client, sent, send)
         with suppress(ApiError):
             if access is not None and sort in self._watched:
                 self._watched.discard(sort)
-                self.side_effects.extend(filter(None, [access.along(self._resolver)]))
+                self.side_effects.extend(access.along(self._resolver))
                 self._note(f"{MANAGED_GROUPS} {sort}")
+        return response
 
-    @contextmanager
-    def _trying(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Iterator[IssuedRequest]:
-        """Send the yielded call inside, with its resource compared if it is the first to rest on an assumption.
+    def _tried(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
+        """Send a call, with its resource compared if it is the first to rest on an assumption.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
         keys = self._resting(sent.call, sent.body)
         if not self.is_serial(sent.call, keys):
-            yield sent
-            return
+            return send(sent)
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
-        for key in sorted((keys | followed) & self._wrong.keys()):
+        if wrong := sorted((keys | followed) & self._wrong.keys()):
             if sent.call.id not in self.replacing:
-                raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
+                raise WrongAssumption(f"it rests on {wrong[0]}, too: {self._wrong[wrong[0]]}", sent=False)
             # What it takes the place of is deleted already.
-            as_found = self._search(client, sent, ids).as_spoken(self._found)
+            as_found = self._search(client, sent).as_spoken(self._found)
             with client.speaking(self._found):
-                yield as_found or sent
-            return
+                return send(as_found or sent)
         if sent.call.operation == ANSWERS and keys & self._untried:
             # A body does not show the types of the fields.
             keys = answer_keys(client, sent, self._fields)
-        with self._comparing_along(client, sent, keys & self._untried) as keys:
-            if not keys:
-                yield sent
-            elif sent.call.operation in LISTS and ADD_MODE in keys:
-                yield from self._first_addition(client, sent, ids, keys)
-            else:
-                yield from self._first(client, sent, ids, keys)
+        return self._tried_along(client, sent, keys & self._untried, send)
 
-    @contextmanager
-    def _comparing_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str]) -> Iterator[frozenset[str]]:
-        """Compare what the service may change along with the call inside; yield the keys that it still rests on."""
+    def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+        """Send a call that rests on these keys; compare what the service may change along with it."""
         along = compared_along(client, sent, self._resolver, keys, self._able, self._removed)
         if along is None:
-            yield keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
-            return
+            return self._tried_alone(client, sent, keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}, send)
+        response: Json = None
         failed: WrongAssumption | None = None
         try:
-            yield keys - {MANAGED_GROUPS}
+            response = self._tried_alone(client, sent, keys - {MANAGED_GROUPS}, send)
         except WrongAssumption as error:
             failed = error
         try:
-            wrong = along.wrong()
+            along.compare()
         except ApiError as error:
             raise WriteOutcomeUnknown(
                 f"the call was accepted, but people could not be read after it: {error.message}",
                 hint=error.hint,
                 operation=sent.call.operation,
             ) from error
-        if wrong is not None:
+        except WrongAssumption as wrong:
             message, values = (f"{failed.message}; ", failed.values) if failed else ("", {})
-            raise self._told((), f"{message}{wrong.message}", {**values, **wrong.values}, refused=False, is_done=False)
+            values = {**values, **wrong.values}
+            raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
         if failed:
             raise failed
         self._note(along.key)
         self._untried.discard(along.key)
+        return response
 
-    def _first(self, client: Client, sent: IssuedRequest, ids: Learnt, keys: frozenset[str]) -> Iterator[IssuedRequest]:
-        has_answers, changed = sent.call.operation == ANSWERS, self._answers_changed(sent.call.address)
-        compared = ComparedAnswers(client, sent, self._resolver, self._fields, changed) if has_answers else None
+    def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+        """Send a call that rests on these keys, and compare what it is for."""
+        if not keys:
+            return send(sent)
+        if sent.call.operation in LISTS and ADD_MODE in keys:
+            return self._first_addition(client, sent, keys, send)
+        compared: ComparedAnswers | None = None
+        if sent.call.operation == ANSWERS:
+            changed = self._answers_changed(sent.call.address)
+            compared = ComparedAnswers(client, sent, self._resolver, self._fields, changed)
         try:
-            yield sent
+            response = send(sent)
             if compared is None:
-                self._refuse_unshown(client, sent, ids)
+                self._refuse_unshown(client, sent)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids)
             compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
-            keys |= {TIME_FORMAT} & self._keys.get(sent.call.id, frozenset())
-            raise self._explained(client, keys, failed, search, compare) or failed from failed
+            keys |= {TIME_FORMAT} & self._keys[sent.call.id]
+            raise self._explained(keys, failed, self._search(client, sent), compare) or failed from failed
         self._note_right(right, sent.call)
         self._note_added(client, sent)
+        return response
 
-    def _first_addition(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, keys: frozenset[str]
-    ) -> Iterator[IssuedRequest]:
+    def _first_addition(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+        """Add people to a list, naming all who are in it, too, or, in a new list, one before the others; compare it."""
         compared = ComparedList(client, sent, self._resolver)
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
@@ -260,23 +257,24 @@ class FirstCalls:
         added, rewrite = compared.sent, compared.without_last if compared.is_new else None
         if is_whole:
             added, rewrite = replace(added, body=compared.with_others(added.body)), compared.with_others
+        response: Json = None
         try:
-            yield added
+            response = send(added)
             # A list that was begun shows first whether who was in it stays.
             shows = begun is not None and compared.compare()
             if not shows:
-                self._refuse_unshown(client, sent, ids)
+                self._refuse_unshown(client, sent)
                 shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids, rewrite)
-            error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
+            search = self._search(client, sent, rewrite)
+            error = self._explained(keys, failed, search, lambda: self._compare(compared)) or failed
             if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                 raise error from failed
             # A service may refuse people who are in the list already.
             self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
             self._untried |= keys
-            search = self._search(client, sent, ids)
-            if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
+            search = self._search(client, sent, as_assumed=True)
+            if again := self._explained(keys, failed, search, compared.compare):
                 raise again from failed
             shows, is_whole = True, False
         else:
@@ -285,6 +283,7 @@ class FirstCalls:
         self._note_right(keys - {ADD_MODE}, sent.call)
         if shows and compared.others and not is_whole:
             self._note_mode(sent.call.operation)
+        return response
 
     def _compare(self, compared: ComparedList) -> bool:
         """Compare a list after a search, which leaves one person out; return whether it is whole."""
@@ -306,71 +305,57 @@ class FirstCalls:
         paths = [field.path.partition(".") for of, field in fields if of == address]
         changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
         renamed = [field for of, field in fields if of.kind == CUSTOM_FIELD and field.path == "name"]
-        old = {normalize_name(str(one.before)) for one in renamed if normalize_name(str(one.after)) in changed}
-        return changed | old
+        return changed | {
+            normalize_name(str(one.before)) for one in renamed if normalize_name(str(one.after)) in changed
+        }
 
-    def _refuse_unshown(self, client: Client, sent: IssuedRequest, ids: Learnt) -> None:
+    def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
         planned = [call.operation for call in self._plan.calls if call.address == sent.call.address]
         try:
-            fresh = self._resolver.shown(sent, ids)
+            fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
-            raise without_second(client, sent, ids, self._resolver, second) from second
+            raise without_second(client, sent, self._resolver, second) from second
         if fresh is None:
             return
         left = calls_left(fresh, sent.call, planned)
-        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
+        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent):
             # Another call of this run does the rest.
             left = [one for one in left if one.operation not in planned]
         # No key explains what the service sets by itself, or a time that it keeps otherwise.
-        planned_fields, fields = (
-            [field for one in changes if one.address == sent.call.address for field in one.fields]
-            for changes in (self._plan.changes, fresh.changes)
-        )
-        creates = sent.call.address in self._created or sent.call.id in self.replacing
+        own = [one for one in self._plan.changes if one.address == sent.call.address]
+        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
+        creates = sent.call.id in self.replacing or any(one.action is Action.CREATE for one in own)
         is_set = creates and all(one.before and one.after is None for one in fields)
-        if left and not (fields and (is_set or deviates(fields, planned_fields))):
+        if left and not (fields and (is_set or deviates(fields, [field for one in own for field in one.fields]))):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
         self,
-        client: Client,
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
         search: ValueSearch,
         compare: Callable[[], object],
-        *,
-        as_assumed: bool = False,
     ) -> LmsconfError | None:
         """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
 
-        compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
-        tried once more as it was assumed; None if it works.
+        compare: raises WrongAssumption if the calls of the search have changed something else. None if the call works
+        as it was assumed, when it is sent once more.
         """
         if isinstance(failed, WrongAssumption) and failed.values:
             return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
-        refused, message = isinstance(failed, Rejected), failed.message
         if isinstance(failed, Rejected) and failed.is_forbidden:
             return failed
-        found = search.find(keys, message if refused else None, as_assumed=as_assumed)
-        names = {normalize_name(path.removeprefix("answers.")) for path in search.paths_left({})}
-        left_fields = (field for field in self._fields.values() if normalize_name(field.name) in names)
-        answered = keys & {clear_answer_key(field.type) for field in left_fields}
-        forms = frozenset(form for key in answered if not client.spec.is_known(form := CLEARING[key]))
-        if forms and not search.is_enough:
-            # An object that clears an answer has the form of one that gives it.
-            again = search.find(answered | forms, message if refused else None)
-            found = again if again.is_done else found
-        values, left, is_whole = dict(found.values), frozenset[str](), True
+        refused, message = isinstance(failed, Rejected), failed.message
+        found = search.explain(keys, message if refused else None)
+        values, is_whole = dict(found.values), True
         if not found.is_done:
             # Whose managers lack the right is known; a name that is only refused in another way is not. A call that
             # leaves a time or an answer as it is, is accepted and does not clear it.
             is_told = isinstance(failed, ManagerRightMissing)
-            values = {
-                key: value for key, value in values.items() if key != CLEAR_TIME and value != "omit" and not is_told
-            }
+            values = {k: v for k, v in values.items() if k != CLEAR_TIME and v != "omit" and not is_told}
         try:
-            with client.speaking(values):
+            with search.client.speaking(values):
                 is_whole = compare() is not False
         except WrongAssumption as other:
             message = other.message if found.is_done and not values else f"{message}; {other.message}"
@@ -378,23 +363,13 @@ class FirstCalls:
         if found.is_done:
             # A call that works says nothing about what it does not name.
             self._note_right(keys - values.keys() - {ADD_MODE, OMITTED}, search.call)
-            if not values:
-                return None
-        elif found.values:
-            left = search.unshown(keys - values.keys() - NOT_TRIED)
-        if not found.is_done and not values:
-            remaining = search.remaining_values(keys, answered)
-            if remaining is None:
-                search.take_back()
-            else:
-                values, left = remaining, frozenset()
-        if not values and not search.has_changed and isinstance(failed, Rejected):
+            return self._told(keys, message, values, refused=refused, is_done=is_whole) if values else None
+        explained, left = search.what_remains(keys, found, values)
+        if not explained and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(
-            keys, message, values, left, refused=refused, is_done=found.is_done and is_whole and bool(values)
-        )
+        return self._told(keys, message, explained, left, refused=refused, is_done=False)
 
     def _told(
         self,

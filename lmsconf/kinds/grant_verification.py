@@ -171,17 +171,19 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> 
     return not shown.isdisjoint(map(normalize_name, answer.picked))
 
 
+ANSWERS_GIVEN: Final = GrantVerification(
+    _answers,
+    _visible_answers,
+    "{missing} of {granted} are not among the person's answers",
+    "what they were copied from is not deleted",
+)
+"""How answers to custom fields are verified."""
 _VERIFICATIONS: Final = {
     "manual-groups.add-members": _additions_to("manual-groups.members", "userIds"),
     "manual-groups.add-managers": _additions_to("manual-groups.managers", "userIds"),
     "smart-groups.add-managers": _additions_to("smart-groups.get", "managers"),
     _MAKES_ADMIN: GrantVerification(_person, _admins, "the person is not an administrator"),
-    ANSWERS: GrantVerification(
-        _answers,
-        _visible_answers,
-        "{missing} of {granted} are not among the person's answers",
-        "what they were copied from is not deleted",
-    ),
+    ANSWERS: ANSWERS_GIVEN,
     _ASSIGNS: GrantVerification(_target, _targets, "the content is not assigned"),
 }
 """Operation → how what it grants is verified."""

@@ -20,7 +20,6 @@ from sampling import PARTS, of_today, schedules_of_today
 from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.run_plan import execute
-from lmsconf.apply.scheduler import Learnt
 from lmsconf.documents.journal.journal_reader import read_runs, wait_for_pending_writes
 from lmsconf.errors import ApiError
 from lmsconf.model.canonical_json import Json
@@ -130,9 +129,7 @@ def _creations(reference: str) -> list[int]:
 def test_a_blind_retry_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is sent again because its answer was lost makes twins."""
 
-    def blindly(
-        self: AmbiguousWriteResolver, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]
-    ) -> Json:
+    def blindly(self: AmbiguousWriteResolver, sent: IssuedRequest, lost: ApiError, send: Callable[[], Json]) -> Json:
         return send()
 
     calls = _creations("create")
@@ -156,7 +153,7 @@ def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that is taken for done because its answer was lost is one that never was."""
 
-    def surely(self: AmbiguousWriteResolver, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+    def surely(self: AmbiguousWriteResolver, sent: IssuedRequest) -> WriteStatus:
         return WriteStatus.DONE
 
     calls = list(range(1, scene("delete").calls, 7))
