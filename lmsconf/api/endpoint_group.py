@@ -95,8 +95,6 @@ ListOf = list
 LEFT_OUT: Final = UNSET
 """The default of arguments for which None is a value."""
 LeftOut: TypeAlias = UnsetType
-Page = Callable[[int, int], Mapping[str, object]]
-"""Fetch one page: (skip, limit) → response."""
 Values = Mapping[str, object]
 _GROUP_IDS: Final = frozenset({"targetId", "groupIds", "groupIds[]", "visibleForGroups"})
 """The keys of requests and responses whose values may be the id of the group of all users."""
@@ -163,8 +161,10 @@ class EndpointGroup:
                 values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
-    def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
-        """Yield every row of a listing, each id once.
+    def _every(
+        self, page: Callable[[int, int], Mapping[str, object]], *, rows: str, id: str | None, total: str | None
+    ) -> Iterator[object]:
+        """Yield every row of a listing, each id once. page: (skip, limit) → response.
 
         Raises InvalidResponse for a page of known rows only, and if the number of rows differs from the service's
         total.

@@ -28,8 +28,6 @@ from lmsconf.model.calls import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_name
 
-Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
-"""Request one page: query, and whether it was expected → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
 
@@ -71,11 +69,12 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
 class PageRequests(Struct, frozen=True, kw_only=True):
     """How pages are requested.
 
+    ask: request one page: query, and whether it was expected → future of the response.
     expect: called with the number of further pages, once the first page tells. drop: called with the number of those
     that are not requested after all.
     """
 
-    ask: Ask
+    ask: Callable[[Mapping[str, Json], bool], Future[Json]]
     expect: Callable[[int], None] = lambda _: None
     drop: Callable[[int], None] = lambda _: None
 

@@ -30,9 +30,6 @@ NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
 """Errors before the first byte that a retry would meet again. After any other error, a write may have been done."""
 FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError)
 """All that sending may raise: the base classes of httpx's errors, and OSErrors of a transport that was passed in."""
-_IDLE_SECONDS: Final = 1.5
-"""How long a connection is kept unused: services close idle ones after a few seconds, perhaps just as a write goes out,
-of which nobody then knows whether it was done."""
 _WAYS_OUT: Final = (
     (("expired", "not yet valid"), "Ask the operator of the service to renew it, and check the clock of this machine."),
     (("mismatch",), "It is issued for another host name: check the workspace's url."),
@@ -259,7 +256,9 @@ def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> h
             trust_env=is_secure,
             verify=is_secure,
             mounts={pattern: None} if is_secure and is_loopback(host) else None,
-            limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
+            # Services close idle connections after a few seconds, perhaps just as a write goes out, of which nobody
+            # then knows whether it was done.
+            limits=httpx.Limits(keepalive_expiry=1.5),
         )
     except OSError as error:
         raise _certificates_error(error) from error

@@ -59,8 +59,7 @@ class SeedLoader(EntryLoader):
         self._sections = sections
         self._people: dict[str, Value] = {}
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
-        self._groups: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
-        self._contents: defaultdict[str, list[Value]] = defaultdict(list)
+        self._ids: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
         self._pairs: set[tuple[Value, ...]] = set()
 
     def load_sections(self) -> None:
@@ -71,7 +70,7 @@ class SeedLoader(EntryLoader):
         self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
         contents = self._numbered("content", SeedContent, "c")
         for content in contents.values():  # it may name a program that is listed after it
-            self._contents[content.name].append(content.id)
+            self._ids["content", content.name].append(content.id)
         self.load("content", contents, self._load_content)
         self.load("content_targets", self._read("content_targets", SeedContentTarget), self._load_target)
         self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
@@ -138,7 +137,7 @@ class SeedLoader(EntryLoader):
             self.add("members", grp=group.id, person=self._person(email))
 
     def _add_group(self, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
-        self._groups[kind, group.name].append(group.id)
+        self._ids[kind.lower(), group.name].append(group.id)
         self.add("groups", id=group.id, kind=kind, name=group.name)
         for email in group.managers:
             self.add("managers", grp=group.id, person=self._person(email))
@@ -159,7 +158,7 @@ class SeedLoader(EntryLoader):
 
     def _load_content(self, content: SeedContent) -> None:
         details = {
-            "partOfPrograms": [self._content(name) for name in content.programs],
+            "partOfPrograms": [self._id("content", name) for name in content.programs],
             "categories": content.categories,
             "metadata": content.metadata,
             "link": content.link,
@@ -182,7 +181,7 @@ class SeedLoader(EntryLoader):
 
     def _load_target(self, target: SeedContentTarget) -> None:
         assignment: dict[str, Json] = {
-            "contentId": self._content(target.content),
+            "contentId": self._id("content", target.content),
             "mandatory": target.mandatory,
             "startTime": target.visible_from,
             "finishTime": target.visible_until,
@@ -198,8 +197,8 @@ class SeedLoader(EntryLoader):
             [(key, name)] = named.items()
             if key == "user":
                 return {"userId": self._person(str(name))}
-            if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
-                return {"targetId": _only(self._groups[kind, str(name)], key, str(name))}
+            if key in ("group", "smart_group"):
+                return {"targetId": self._id(key, str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:
@@ -245,14 +244,14 @@ class SeedLoader(EntryLoader):
             content=content,
             issued=issued,
             expires_at=entry.expires,
-            recertification=None if entry.recertification is None else self._content(entry.recertification),
+            recertification=None if entry.recertification is None else self._id("content", entry.recertification),
             notify=entry.notify,
             attachments=encode(attachments).decode(),
         )
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[Value, Value]:
         """The ids of person and content, a pair that a section has only once."""
-        pair = self._person(entry.user), self._content(entry.content)
+        pair = self._person(entry.user), self._id("content", entry.content)
         if (section, *pair) in self._pairs:
             raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
         self._pairs.add((section, *pair))
@@ -267,8 +266,13 @@ class SeedLoader(EntryLoader):
             raise InvalidSeedValue(f"there is no person with the e-mail {email}")
         return id
 
-    def _content(self, name: str) -> Value:
-        return _only(self._contents[name], "content", name)
+    def _id(self, noun: str, name: str) -> Value:
+        """The id of the one content, group or smart group of a name."""
+        ids = self._ids[noun, name]
+        if len(ids) != 1:
+            how_many = f"there are {len(ids)} of" if ids else "there is no"
+            raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
+        return ids[0]
 
     def _field(self, name: str) -> tuple[str, dict[str, str]]:
         """A field's id, and the ids of its choices by name."""
@@ -282,14 +286,6 @@ def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
     if name not in choices:
         raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
     return choices[name]
-
-
-def _only(ids: list[Value], noun: str, name: str) -> Value:
-    """The one id of that name."""
-    if len(ids) != 1:
-        how_many = f"there are {len(ids)} of" if ids else "there is no"
-        raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
-    return ids[0]
 
 
 def _applications(person: SeedPerson) -> str:
