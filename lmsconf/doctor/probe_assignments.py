@@ -50,8 +50,8 @@ class AssignmentLessons:
         zone: str | None,
     ) -> None:
         self._client, self._scratch, self._content, self._group, self._zone = client, scratch, content, group, zone
-        tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
-        self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
+        self._start = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
+        self._finish = self._start + timedelta(days=30)
         self._taken: list[str] = []
         self._shown, self._is_awaited = "", True
 

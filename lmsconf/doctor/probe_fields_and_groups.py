@@ -203,11 +203,11 @@ def _learn_managers(
     able = next((one for one in candidates if one.is_able is not False), None)
     value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
     is_refused = lacking is not None and value is None
-    if value is None:
-        if able is None and lacking is not None and lacking.is_scratch:
-            _endow(client, lacking.id, "true")
-            able = lacking
-        value = None if able is None else _working_name(client, scratch, MANAGERS, group, able.id)
+    if value is None and able is None and lacking is not None and lacking.is_scratch:
+        _endow(client, lacking.id, "true")
+        able = lacking
+    if value is None and able is not None:
+        value = _working_name(client, scratch, MANAGERS, group, able.id)
     why = client.failure_reason(MANAGERS)
     client.conclude(
         MANAGERS,

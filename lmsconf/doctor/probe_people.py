@@ -49,12 +49,14 @@ ACCOUNT_KEYS: Final = (EMAIL, FIRST, LAST, LANGUAGE, WELCOME)
 
 
 class AccountLessons:
-    """Each try creates another account, so that the effect of an earlier try is not mistaken for its own."""
+    """Each try creates another account, so that the effect of an earlier try is not mistaken for its own.
 
-    def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
-        self._client, self._scratch, self._number = client, scratch, count(1)
+    accounts: gets the ids of those that stay for other lessons, the last one at the end.
+    """
+
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, accounts: list[str]) -> None:
+        self._client, self._scratch, self._accounts, self._number = client, scratch, accounts, count(1)
         self._names: Trying | None = None
-        self.accounts: list[str] = []
 
     def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed.
@@ -65,9 +67,9 @@ class AccountLessons:
         self._scratch.delete_created(USERS)
         # A service may answer 403 for what is not there. The next call shows whether the token is refused.
         with suppress(Rejected, Unauthorized):
-            self._client.read_person(self.accounts[-1])
+            self._client.read_person(self._accounts[-1])
             raise Undetermined(reason_of_leftover(USERS))
-        self.accounts.clear()
+        self._accounts.clear()
         for key in (FIRST, LAST):
             self._client.try_candidates(key, partial(self._shows_name, key))
         # Two languages, because a new account may have one of them by default.
@@ -109,8 +111,8 @@ class AccountLessons:
         row = self._scratch.create_account(f"user-{next(self._number)}", {**required, **fields}, words)
         if row is None:
             return False
-        self.accounts.append(str(row["userId"]))
-        shown = {**row, **self._client.read_person(self.accounts[-1])}
+        self._accounts.append(str(row["userId"]))
+        shown = {**row, **self._client.read_person(self._accounts[-1])}
         return all(shown.get(name) == fields[name] for name in fields if name != "sendWelcomeEmail")
 
 
@@ -141,8 +143,8 @@ class PersonLessons:
         scratch_account: bool,
         keep: Callable[[], None],
     ) -> None:
-        self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
-        self._keep = keep
+        self._client, self._scratch, self._person = client, scratch, person
+        self._scratch_account, self._keep = scratch_account, keep
         self._fields: list[FieldRow] = []
         self._days, self._turn = count(int((now + FAR).timestamp()) // 86_400), count()
 

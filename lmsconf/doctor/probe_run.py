@@ -138,7 +138,7 @@ class ProbeRun:
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
-        people = [*self._created, *self._named]
+        people = [*self._created[-2:], *self._named]
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
@@ -178,15 +178,11 @@ class ProbeRun:
         required(self._accounts, "the project file does not allow creating people, so no account is created")
         required(USERS not in self._scratch.left, reason_of_leftover(USERS))
         self._tell("Learning how people are created.")
-        lessons = AccountLessons(self._client, self._scratch)
-        try:
-            lessons.probe_keys()
-        finally:
-            self._created = lessons.accounts[-2:]
+        AccountLessons(self._client, self._scratch, self._created).probe_keys()
 
     def _managers(self) -> list[ManagerCandidate]:
         """Who is tried as manager of the scratch group: scratch accounts, which may get the right, or the people."""
-        accounts = filter(None, map(self._remember, reversed(self._created)))
+        accounts = filter(None, map(self._remember, reversed(self._created[-2:])))
         able = {person.id: any(person.rights.values()) for person in self._people}
         return [ManagerCandidate(one.id, any(one.rights.values()), is_scratch=True) for one in accounts] or [
             ManagerCandidate(id, able.get(id)) for id in self._named

@@ -393,10 +393,16 @@ def people_json(effects: Effects) -> str:
 
 def problems_json(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
-    summary: dict[str, Json] = {
-        f"{severity.value}s": sum(problem.severity is severity for problem in problems) for severity in Severity
-    }
-    return render_json({"format": PROBLEMS_FORMAT, "tool": TOOL, "summary": summary, "problems": to_json(problems)})
+    return render_json(
+        {
+            "format": PROBLEMS_FORMAT,
+            "tool": TOOL,
+            "summary": {
+                f"{severity.value}s": sum(problem.severity is severity for problem in problems) for severity in Severity
+            },
+            "problems": to_json(problems),
+        }
+    )
 
 
 def load_problems(text: str) -> tuple[Problem, ...]:

@@ -63,8 +63,7 @@ def run_in_threads(
 ) -> None:
     """Run tasks, so many at a time; pass on results, after an interruption too, which is raised again.
 
-    run: runs a task in a thread, and returns its result, or one that is lost. interrupt: interrupts the tasks that run,
-    and lets no other one begin. kill: ends at once what runs still, so that each `run` returns.
+    run: runs a task in a thread. interrupt: interrupts those that run, and begins no other. kill: ends them at once.
     """
     threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
     results: set[Future[FleetEntry]] = set()

@@ -97,10 +97,10 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     )
     _refuse_missing_shards(indexes.items())
     entries = _entries(indexes.items())
-    digest = selection_digest(entries)
+    selections = {index.shard.selection for index in indexes.values() if index.shard is not None}
     refuse_if(
         (
-            any(index.shard is not None and index.shard.selection != digest for index in indexes.values()),
+            not selections <= {selection_digest(entries)},
             "the shards are parts of different selections of workspaces",
             "Run all jobs again, from one commit and with one --select.",
         ),
@@ -113,11 +113,8 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    index = fleet_index(
-        {name: entry for name, (entry, _) in entries.items()},
-        first.action,
-        min(index.created_at for index in indexes.values()),
-    )
+    created_at = min(index.created_at for index in indexes.values())
+    index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
     write_index(out, index, key)
     return index
 

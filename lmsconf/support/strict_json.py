@@ -29,6 +29,7 @@ def parse_json(text: str, *, surrogates: bool = False) -> Any:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object. Raises ValueError for a key that it has twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         twice = next(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
@@ -37,6 +38,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _finite(text: str) -> float:
+    """Return a number. Raises ValueError for one that is too large for a float."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 

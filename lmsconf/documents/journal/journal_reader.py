@@ -247,8 +247,13 @@ def kept_plan_text(run: RecordedRun) -> str:
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
     why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
-    hint = f"{why} Its journal lists every call: lmsconf runs RUN"
-    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256, hint)
+    return _verified(
+        run,
+        REPORT,
+        "report",
+        None if run.ending is None else run.ending.report_sha256,
+        f"{why} Its journal lists every call: lmsconf runs RUN",
+    )
 
 
 def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
