@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -11,10 +12,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import (
-    report_problems,
-    write_template,
-)
+from lmsconf.cli.output import report_problems, write_redacted
 from lmsconf.cli.workspace_options import (
     load_context_settings,
     load_snapshot,
@@ -74,6 +72,7 @@ def export(
     With --into, new files are added to a folder that already has manifests, with only what they do not declare.
     Existing files are not changed.
     """
+    from lmsconf.render.jinja import terminal_text
     from lmsconf.render.resource_wording import count_kind
     from lmsconf.workspace.export import export_snapshot as exported
     from lmsconf.workspace.manifest_files import parse_rule
@@ -108,7 +107,7 @@ def export(
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    write_template("exported.txt.j2", generated=generated, paths=paths, counts=counts)
+    write_redacted(terminal_text("exported.txt.j2", generated=generated, paths=paths, counts=counts), sys.stderr)
 
 
 def _chosen(sections: Sequence[str]) -> tuple[str, ...]:

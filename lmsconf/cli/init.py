@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -14,7 +15,7 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import can_ask, report_problems, write_stderr
+from lmsconf.cli.output import can_ask, report_problems, write_redacted, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError, refuse_if
 
 if TYPE_CHECKING:
@@ -299,6 +300,6 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
         has_git=(target / ".git").exists(),
         is_in_repository=find_work_tree(target) is not None,
         has_token=bool(environ.get(answers.token_env)),
-    ).removesuffix("\n")
+    )
     # The commands stand below a blank line, also where only the names of files are above it.
-    write_stderr(f"\n{text}" if text.startswith("Next:") else text)
+    write_redacted(f"\n{text}" if text.startswith("Next:") else text, sys.stderr)

@@ -84,13 +84,6 @@ def write_stderr(text: str) -> None:
     write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
-def write_template(template: str, **values: object) -> None:
-    """Write the text of a template to stderr."""
-    from lmsconf.render.jinja import terminal_text
-
-    write_stderr(terminal_text(template, **values).removesuffix("\n"))
-
-
 def write_redacted(
     text: str,
     stream: TextIO,

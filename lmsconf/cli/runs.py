@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -271,8 +272,13 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
 
 def _parsed_head(text: str) -> str:
     digest = text.strip().lower()
-    wrong = len(digest) != 64 or digest.strip("0123456789abcdef")
-    refuse_if((wrong, f"--head {text}: that is not a digest", "Pass 64 digits that `evidence head` printed."))
+    refuse_if(
+        (
+            not re.fullmatch("[0-9a-f]{64}", digest),
+            f"--head {text}: that is not a digest",
+            "Pass 64 digits that `evidence head` printed.",
+        )
+    )
     return digest
 
 

@@ -367,9 +367,7 @@ def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tupl
 
 def _extra_argument(word: str, ctx: click.Context | None) -> str | None:
     """Return the hint for a word that a command takes no argument for: a manifest, a resource or a workspace."""
-    if ctx is None:
-        return None
-    options = {option for param in ctx.command.get_params(ctx) for option in param.opts}
+    options = {option for param in ctx.command.get_params(ctx) for option in param.opts} if ctx else set[str]()
     if word.endswith((".yaml", ".yml", ".json", ".tf")) or word.startswith("."):
         return f"{_ALL_MANIFESTS}{' Select resources with --only ADDRESS.' if '--only' in options else ''}"
     if "/" in word and "--only" in options:

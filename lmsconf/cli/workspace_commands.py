@@ -26,7 +26,6 @@ from lmsconf.cli.output import (
     require_consent,
     write_redacted,
     write_stderr,
-    write_template,
 )
 from lmsconf.cli.workspace_options import (
     load_context_settings,
@@ -249,6 +248,7 @@ def doctor(
     """
     from lmsconf.doctor.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.report import DOCTOR_VIEWS
+    from lmsconf.render.jinja import terminal_text
     from lmsconf.workspace.connection import Connection
 
     people = {normalize_email(email) for email in emails}
@@ -275,7 +275,8 @@ def doctor(
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, now())
         if probe and diagnosis.failure is None:
             account = settings.policy.create_people
-            write_template("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
+            text = terminal_text("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
+            write_redacted(text, sys.stderr)
             if not yes:
                 require_consent("Start the probe?")
             diagnosis = _written(settings, diagnosis, _probed(settings, connection, emails, content))

@@ -173,8 +173,7 @@ class _JoinedLines(Extension):
 
 def _html_lines(text: str | None) -> Markup:
     """Return a text with its line breaks, without blank lines. Any other line break, inside a name, is escaped."""
-    lines = (escape_html(line) for line in (text or "").split("\n") if line.strip())
-    return _escaped("".join(f"{line}\n" for line in lines))
+    return _escaped("".join(f"{escape_html(line)}\n" for line in (text or "").split("\n") if line.strip()))
 
 
 def _wrapped(text: str, indent: int) -> Markup:
