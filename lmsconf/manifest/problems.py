@@ -115,7 +115,7 @@ class PeopleNames(Struct, dict=True):
     _hints: dict[str, str] = field(default_factory=dict)
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
-        """Return the problem of a text that is no e-mail with the set or the e-mail that it probably means."""
+        """Return the problem of a text that is not an e-mail, with the set or e-mail that it may mean."""
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
