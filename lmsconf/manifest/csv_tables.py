@@ -121,10 +121,9 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         (True, did_you_mean(name, table.columns) or f"It has {titles}."),
     )
     hint = next(hint for holds, hint in hints if holds)
-    message = "there are several columns" if same else "there is no column"
     raise problem_found(
         "people/column",
-        f'{message} "{shorten(name)}"',
+        f'there {"are several columns" if same else "is no column"} "{shorten(name)}"',
         f"{hint} {where} uses it.",
         table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
     )

@@ -205,12 +205,14 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
-    last = Problem(
-        code="manifest/too-many-problems",
-        message=f"the manifests have more than {ENOUGH:,} errors; the others are not listed",
-        source=ordered[ENOUGH - 1].source,
-    )
-    return [*ordered[:ENOUGH], last]
+    return [
+        *ordered[:ENOUGH],
+        Problem(
+            code="manifest/too-many-problems",
+            message=f"the manifests have more than {ENOUGH:,} errors; the others are not listed",
+            source=ordered[ENOUGH - 1].source,
+        ),
+    ]
 
 
 def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
