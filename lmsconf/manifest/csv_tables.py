@@ -142,8 +142,12 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
     names = [column_name(title) for title in table.columns]
     for number, name in enumerate(names):
         if name in known and name in names[:number]:
-            where, message = table.sheet.where(table.header, number), f'there are several columns "{name}"'
-            raise problem_found(code, message, "Give each column its own name.", where)
+            raise problem_found(
+                code,
+                f'there are several columns "{name}"',
+                "Give each column its own name.",
+                table.sheet.where(table.header, number),
+            )
     for name in required:
         if name not in names:
             raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))
