@@ -123,7 +123,7 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     hint = next(hint for holds, hint in hints if holds)
     raise problem_found(
         "people/column",
-        f'there {"are several columns" if same else "is no column"} "{shorten(name)}"',
+        f'{"there are several columns" if same else "there is no column"} "{shorten(name)}"',
         f"{hint} {where} uses it.",
         table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
     )
