@@ -121,10 +121,9 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         (True, did_you_mean(name, table.columns) or f"It has {titles}."),
     )
     hint = next(hint for holds, hint in hints if holds)
-    message = "there are several columns" if same else "there is no column"
     raise problem_found(
         "people/column",
-        f'{message} "{shorten(name)}"',
+        f'{"there are several columns" if same else "there is no column"} "{shorten(name)}"',
         f"{hint} {where} uses it.",
         table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
     )
@@ -143,8 +142,12 @@ def known_columns(table: Table, known: Sequence[str], required: Sequence[str], c
     names = [column_name(title) for title in table.columns]
     for number, name in enumerate(names):
         if name in known and name in names[:number]:
-            where, message = table.sheet.where(table.header, number), f'there are several columns "{name}"'
-            raise problem_found(code, message, "Give each column its own name.", where)
+            raise problem_found(
+                code,
+                f'there are several columns "{name}"',
+                "Give each column its own name.",
+                table.sheet.where(table.header, number),
+            )
     for name in required:
         if name not in names:
             raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))

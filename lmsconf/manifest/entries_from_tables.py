@@ -120,8 +120,12 @@ class TableFiles(Struct):
             near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
             message = f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody"
             allow = "To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this."
-            where = replace(table.sheet.where(table.header, 0), column=0)
-            raise problem_found("people/nobody", message, " ".join(filter(None, [near, allow])), where)
+            raise problem_found(
+                "people/nobody",
+                message,
+                " ".join(filter(None, [near, allow])),
+                replace(table.sheet.where(table.header, 0), column=0),
+            )
         return Seq(
             TableSource(table.sheet),
             [email for _, email in people],

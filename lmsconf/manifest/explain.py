@@ -184,13 +184,17 @@ def _explain_lint(code: str) -> KeyExplanation:
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
-    effect = "error: `validate` exits 1, and `apply` stops with exit 4."
     return KeyExplanation(
         path=code,
         type=f"lint, {rule.level} by default, in {'validate and plan' if rule.in_validate else 'plan'}",
         meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
         keys=(
-            _key("level", "one of " + ", ".join(LintLevel), effect, True),
+            _key(
+                "level",
+                "one of " + ", ".join(LintLevel),
+                "error: `validate` exits 1, and `apply` stops with exit 4.",
+                True,
+            ),
             _key("reason", "text", "The reason; required if the level is below the default."),
             _key("until", "text", "The entry is valid before this date."),
         ),

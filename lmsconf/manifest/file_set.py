@@ -133,8 +133,12 @@ def decode_text(name: str, data: bytes) -> str:
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:
-    hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
-    return problem_found("manifest/encoding", f"this is {what} text", hint, SourceLocation(name, line, column))
+    return problem_found(
+        "manifest/encoding",
+        f"this is {what} text",
+        f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}.",
+        SourceLocation(name, line, column),
+    )
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."

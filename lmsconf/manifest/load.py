@@ -180,9 +180,8 @@ class _Loading(Struct):
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
-        if self._counted < len(self.problems):
-            self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
-            self._counted = len(self.problems)
+        self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
+        self._counted = len(self.problems)
         return self._errors > ENOUGH
 
     def _entries_of(self, layers: Sequence[Sequence[EntrySourceMap]]) -> None:

@@ -320,9 +320,11 @@ def _put_times(node: Map, defined: EntrySourceMap, times: Sequence[str], path: K
     if above:
         # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
         put += [(key, None, where, where) for key in times if key not in window]
-    pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
-    for key, value in node.items():
-        pairs += put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))]
+    pairs = [
+        pair
+        for key, value in node.items()
+        for pair in (put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))])
+    ]
     node.become(
         Map(
             CombinedSource([place for _, _, *both in pairs for place in both]),

@@ -115,7 +115,7 @@ class PeopleNames(Struct, dict=True):
     _hints: dict[str, str] = field(default_factory=dict)
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
-        """Return the problem of a text that is no e-mail with the set or the e-mail that it probably means."""
+        """Return the problem of a text that is not an e-mail, with the set or e-mail that it may mean."""
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
@@ -205,12 +205,14 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
-    last = Problem(
-        code="manifest/too-many-problems",
-        message=f"the manifests have more than {ENOUGH:,} errors; the others are not listed",
-        source=ordered[ENOUGH - 1].source,
-    )
-    return [*ordered[:ENOUGH], last]
+    return [
+        *ordered[:ENOUGH],
+        Problem(
+            code="manifest/too-many-problems",
+            message=f"the manifests have more than {ENOUGH:,} errors; the others are not listed",
+            source=ordered[ENOUGH - 1].source,
+        ),
+    ]
 
 
 def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:

@@ -218,10 +218,9 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     if not against and not more & _MORE:
         return None
     schema, side = cast(Schema, known[held]), "exclude" if against else "include"
-    has_sides = "include" in all_property_names(branches_of(schema))
     rules = (
         (
-            has_sides,
+            "include" in all_property_names(branches_of(schema)),
             f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are.",
         ),
         (not against, None),

@@ -308,8 +308,12 @@ class _Builder:
     def _tag(self, tag: str, at: Mark) -> None:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         is_needless = tag == "!" and self._source.rest(at)[1:].lstrip().startswith(tuple("\"'|>[{"))
-        hint = "Remove the !." if is_needless else self._quote_hint(at)
-        self._report("yaml/tag", f"the tag {shorten(tag.replace(_TAG, '!!'))} is not supported", at, hint)
+        self._report(
+            "yaml/tag",
+            f"the tag {shorten(tag.replace(_TAG, '!!'))} is not supported",
+            at,
+            "Remove the !." if is_needless else self._quote_hint(at),
+        )
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
         """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""

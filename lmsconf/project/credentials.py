@@ -405,8 +405,10 @@ def _differences(now: RequestDestination, base: RequestDestination, name: str) -
         part = "command" if "command" in (now.token or {}) else "token"
         yield part, f"the token is {_shown(now.token)}, and in {name} {_shown(base.token)}"
     elif now.programs:
-        named = f"the token's command names {_shown(now.programs[0])}"
-        yield "command", f"{named}, and the project's files may be changed"
+        yield (
+            "command",
+            f"the token's command names {_shown(now.programs[0])}, and the project's files may be changed",
+        )
     if now.dialect != base.dialect:
         keys = sorted(dict(now.dialect.items() ^ base.dialect.items()))
         yield "dialect", f"the dialect differs from that of {name} in {_shown(', '.join(keys))}"

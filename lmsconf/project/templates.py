@@ -44,8 +44,8 @@ def read_project_schema(root: Path, name: str) -> str | None:
         raise OSError(errno.EINVAL, "it is not a file of the project")
     try:
         with real.open("rb") as file:
-            most = 1 << 20  # more bytes than any schema has
-            return file.read(most + 1).decode("utf-8", errors="replace")
+            # More bytes than any schema has.
+            return file.read(1 << 20).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return None
 

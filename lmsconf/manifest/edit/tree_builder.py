@@ -130,11 +130,11 @@ class _TreeBuilder(Struct):
         prefix = re.compile(r"(?:[&!]\S*\s*)*+").match(self.text, begins.index)
         start = cast("re.Match[str]", prefix).end()
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
-        written = self.text[start : event.end_mark.index].rstrip()  # a block scalar ends after the line break
         return Node(
             kind=_KINDS[event.__class__],
             start=start,
-            end=start + len(written),
+            # A block scalar ends after the line break.
+            end=start + len(self.text[start : event.end_mark.index].rstrip()),
             outer=begins.index,
             where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
             inside=parent is not None and (parent.flow or parent.inside),

@@ -46,7 +46,6 @@ class YamlEditor:
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
         self.data = data
-        self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self._buffer = TextBuffer(data.decode("utf-8-sig"))
 
     @cached_property
@@ -87,7 +86,7 @@ class YamlEditor:
                 "this cannot be edited in place: its meaning would change",
                 next(node for node in self.nodes if node.is_changed).where,
             )
-        return self._mark + text.encode("utf-8")
+        return text.encode("utf-8-sig" if self.data.startswith(codecs.BOM_UTF8) else "utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
         """Yield the text edits of a node and its descendants."""
