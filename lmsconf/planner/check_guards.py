@@ -38,63 +38,64 @@ from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_ta
 def evaluate_guards(
     measures: Sequence[GuardCount],
     guards: GuardLimits,
-    consents: Iterable[Consent],
+    consents: Sequence[Consent],
     beside: tuple[str, GuardLimits] | None = None,
 ) -> tuple[GuardResult, ...]:
     """Return the state of each enabled guard: its limit, the total, and whether it is tripped.
 
     beside: a phrase for reasons, and further guards that apply too. The stricter limit holds.
     """
-    given, states = list(consents), []
+    results = []
     for name in GUARDS:
         counted = [measure for measure in measures if measure.guard == name]
-        limit = guards.limits[name]
-        reason = _reason(name, limit, counted)
-        if beside is not None and reason is None:
-            own, limit = limit, beside[1].limits[name]
-            reason = _reason(name, limit, counted)
-            if reason is None:
-                limit = stricter_limit(own, limit)
-            else:
-                reason = f"{reason} {beside[0]}"
-        if limit is not None:
-            total = total_taken(name, counted)
-            consent = next((one for one in given if reason and one.guard == name and one.number == total), None)
-            states.append(
-                GuardResult(
-                    name=name,
-                    limit=members(limit_to_json(limit)),
-                    total=total,
-                    tripped=reason is not None and consent is None,
-                    allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
-                    reason=reason,
-                    allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
-                )
+        limit, reason = _judge(name, counted, guards, beside)
+        if limit is None:
+            continue
+        total = total_taken(name, counted)
+        consent = next((one for one in consents if reason and one.guard == name and one.number == total), None)
+        results.append(
+            GuardResult(
+                name=name,
+                limit=members(limit_to_json(limit)),
+                total=total,
+                tripped=reason is not None and consent is None,
+                allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
+                reason=reason,
+                allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
             )
-    return tuple(states)
+        )
+    return tuple(results)
+
+
+def _judge(
+    name: str, measures: Sequence[GuardCount], guards: GuardLimits, beside: tuple[str, GuardLimits] | None
+) -> tuple[GuardLimit | None, str | None]:
+    """Return the limit that holds, and why the guard trips; a reason of the guards beside has their phrase."""
+    own = guards.limits[name]
+    reason = _reason(name, own, measures)
+    if reason is not None or beside is None:
+        return own, reason
+    other = beside[1].limits[name]
+    reason = _reason(name, other, measures)
+    return (stricter_limit(own, other), None) if reason is None else (other, f"{reason} {beside[0]}")
 
 
 def _reason(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
-    """Return why the guard trips, as text; None if it does not, or is off."""
+    """Return why a limit is exceeded, as text; None if it is not, or the guard is off."""
     if limit is None:
         return None
     counted = total_taken(name, measures)
+    share = "" if limit.share is None else f"{limit.share * 100:g}%"
     if counted is None:
-        return f"{GUARD_TABLE[name].unknown}, and the limit is {_shown(limit)}" if _shown(limit) else None
+        shown = share if limit.count is None else f"{limit.count:,}"
+        return f"{GUARD_TABLE[name].unknown}, and the limit is {shown}" if shown else None
     if limit.count is not None and counted > limit.count:
         return f"{counted_words(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
         judged = None if measure.size < SMALL else measure.taken
         if limit.share is not None and judged is not None and judged / measure.size > limit.share:
-            return f"{_share(name, judged, measure)}, and the limit is {limit.share * 100:g}%"
+            return f"{_share(name, judged, measure)}, and the limit is {share}"
     return None
-
-
-def _shown(limit: GuardLimit) -> str:
-    """Return a limit for a total that is not known: its count, or else its share; empty if both are off."""
-    if limit.count is not None:
-        return f"{limit.count:,}"
-    return "" if limit.share is None else f"{limit.share * 100:g}%"
 
 
 def _share(name: str, taken: int, measure: GuardCount) -> str:
