@@ -10,7 +10,7 @@ rest is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -39,7 +39,7 @@ from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards
 from lmsconf.planner.drift import unplannable_base
-from lmsconf.planner.plan import DraftPlan, replay_entry
+from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.planner.undo.conflicts import CONFLICT, LIMITED
@@ -50,8 +50,8 @@ from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
-Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
-"""Plan a version on the snapshot; None if it cannot be planned."""
+Planned = Callable[[ManifestsVersion], "frozenset[str] | None"]
+"""A version → what each of its changes does to the snapshot, in full; None if it cannot be planned."""
 
 
 def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
@@ -60,9 +60,9 @@ def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
     if before is None:
         warning = unplannable_base(base.name, "changes cannot be attributed")
         return replace(plan, base=base.name, problems=(*plan.problems, warning))
-    shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
+    shared = before.intersection(map(_key, plan.changes))
     origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
-    origins |= dict.fromkeys(_lasting(shared, base.older, planned), ChangeOrigin.REPAIR)
+    origins |= dict.fromkeys(_lasting(shared, map(planned, base.older)), ChangeOrigin.REPAIR)
     changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
     return replace(plan, base=base.name, changes=tuple(changes))
 
@@ -92,17 +92,15 @@ def _key(change: Change) -> str:
     return repr((change.address, change.action, change.id, change.before, change.after))
 
 
-def _lasting(shared: set[str], older: Sequence[ManifestsVersion], planned: Planned) -> set[str]:
+def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    left, known = set(shared), False
-    for version in older:
+    left, known = shared, False
+    for changes in older if shared else ():
+        if changes is not None:
+            left, known = left & changes, True
         if not left:
             break
-        changes = planned(version)
-        if changes is not None:
-            known = True
-            left &= {_key(change) for change in changes}
-    return left if known else set()
+    return left if known else frozenset()
 
 
 def find_orphaned_resources(
@@ -173,37 +171,36 @@ def plan_with_base(
     base_guarded = replace(policy, guards=base.version.policy.guards)
     under_base = reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan
     made = evaluate_base_guards(made, policy, base, under_base)
-    made = attach_origins(made, base, lambda version: _changes_of(reader, version, live))
+    made = attach_origins(made, base, lambda version: _planned(reader, version, live))
     now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
-    changed = (*diff_settings(base.version.settings, now.settings), *_dropped_tests(manifests, base, policy.workspace))
-    made = replace(made, settings_changed=changed)
-    if policy.only or policy.excluded:
-        return made
-    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec))
-
-
-def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:
-    """Return each test of the base that the manifests do not have: it would not stop this plan."""
-    now, before = (
-        dict.fromkeys(test.statement for test in version.tests if test.applies_in(workspace))
-        for version in (manifests, base.version.manifests)
-    )
-    return (
-        SettingChange(path="tests", base=statement, now=None, weaker=True)
-        for statement in before
-        if statement not in now
+    whole = not (policy.only or policy.excluded)
+    return replace(
+        made,
+        settings_changed=(*diff_settings(base.version.settings, now.settings), *_dropped_tests(now, base.version)),
+        let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec) if whole else (),
     )
 
 
-def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
-    """What another version would change; None if it cannot be planned."""
+def _dropped_tests(now: ManifestsVersion, base: ManifestsVersion) -> Iterator[SettingChange]:
+    """Yield each test of the base that the manifests do not have: it would not stop this plan."""
+    kept, before = (
+        dict.fromkeys(test.statement for test in of.manifests.tests if test.applies_in(now.policy.workspace))
+        for of in (now, base)
+    )
+    for statement in before:
+        if statement not in kept:
+            yield SettingChange(path="tests", base=statement, now=None, weaker=True)
+
+
+def _planned(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> frozenset[str] | None:
+    """What each change of another version does; None if that cannot be planned."""
     try:
         manifests = drop_unknown_people(snapshot, error_free(version.manifests))
-        return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
+        return frozenset(map(_key, reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes))
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
         if all(problem.code == "select/nothing" for problem in error.problems if problem.is_error):
-            return ()
+            return frozenset()
         return None
 
 
@@ -278,44 +275,45 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
     before = named_context(run.before, policy, reader.connection.spec)
     fields = {row.id: row for row in run.before.rows(FieldRow)}
-    bodies: dict[tuple[str, str], dict[str, Json]] = {}
+    declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
+    people: dict[str, dict[str, Json]] = {}
     for change in filter(run.is_done, run.plan.changes):
         kind = KINDS[change.address.kind]
         entry = _read_for_change(kind, run, change)
-        if change.action is Action.CREATE and not kind.is_person:
+        if kind.is_person:
+            _join(people, entry)
+        elif change.action is Action.CREATE:
             absent.extend(parse_absent(kind.name, _entry(run, entry)))
         else:
-            _join(bodies, kind.name, entry)
+            declared.extend(parse(kind.name, _entry(run, entry)))
         if kind.name == CUSTOM_FIELD and change.id in fields:
             for answers in lost_answer_entries(before, change, fields[change.id]):
-                _join(bodies, USER, answers)
-    declared: list[DesiredResource[Any]] = []
-    for (name, _), body in bodies.items():
-        # What a relation is between decides what is read; its values may be such as no manifest can declare.
-        keys = required_keys(KINDS[name]) if KINDS[name].is_relation else body.keys()
-        declared.extend(parse(name, _entry(run, {key: body[key] for key in keys})))
+                _join(people, answers)
+    declared.extend(one for entry in people.values() for one in parse(USER, _entry(run, entry)))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 
-def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Mapping[str, Json]:
-    """Return the entry with the keys of a change whose live values are compared."""
-    if change.action is Action.DELETE:
-        return members(change.before)
-    if change.action is not Action.CREATE:
-        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), ())
-    form = {**members(change.after), **(archived_instead(change) if kind.is_person else {})}
-    action = Action.UPDATE if kind.is_person else Action.DELETE
-    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, ())
-    return {key: value for key, value in entry.items() if value is not None}
+def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> dict[str, Json]:
+    """Return the entry with the keys of a change whose live values are compared.
+
+    What a relation is between decides what is read; its values may be such as no manifest can declare.
+    """
+    is_new = change.action is Action.CREATE
+    form, id = (change.after, run.created_id(change)) if is_new else (change.before, change.id)
+    entry = {key: value for key, value in members(form).items() if value is not None or not is_new}
+    if not kind.is_person and (is_new or kind.is_relation):
+        entry = {key: entry[key] for key in required_keys(kind)}
+    if is_new and kind.is_person:
+        entry |= archived_instead(change)
+    return entry if kind.is_relation or id is None or change.action is Action.DELETE else {**entry, "id": id}
 
 
-def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:
-    """Add an entry to those that are read; what several say of one resource is joined."""
-    known = bodies.setdefault((kind, str(entry.get("id") or len(bodies))), {})
-    for key, value in entry.items():
-        present = known.get(key)
-        known[key] = {**value, **present} if isinstance(present, dict) and isinstance(value, dict) else present or value
+def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None:
+    """Add an entry to the people that are read; the answers that several entries have of one person are joined."""
+    known = people.setdefault(str(entry.get("id") or entry["email"]), {})
+    answers = {**members(known.get("answers")), **members(entry.get("answers"))}
+    known |= {**entry, **({"answers": answers} if answers else {})}
 
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
