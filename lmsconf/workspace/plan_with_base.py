@@ -42,7 +42,6 @@ from lmsconf.planner.drift import unplannable_base
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
-from lmsconf.planner.undo.conflicts import CONFLICT, LIMITED
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
 from lmsconf.planner.undo.undo import run_source, undo_run
@@ -350,6 +349,6 @@ def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tup
 def _selected(draft: DraftPlan) -> Iterator[Problem]:
     """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
     for problem in draft.plan.problems:
-        is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
+        is_conflict = problem.code in ("undo/conflict", "undo/limited") and problem.address is not None
         if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
             yield problem

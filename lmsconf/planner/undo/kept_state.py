@@ -12,7 +12,7 @@ from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
-from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_keys, answer_rows, field_undo
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import why_conditions_stay
 from lmsconf.kinds.kind_functions import Subject
@@ -41,13 +41,10 @@ def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
 
 def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
     """Yield the people whose answers the changes delete, with their answers to these fields."""
-    fields: dict[str, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
-    lost: dict[str, tuple[FieldRow, frozenset[str] | None]] = {}
-    for change in changes:
-        field = fields.get(change.id or "") if change.address.kind == CUSTOM_FIELD else None
-        choices = None if field is None else _deleted_choices(field, change)
-        if field is not None and (choices is None or choices):
-            lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
+    fields: dict[str | None, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
+    changed = [(fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields]
+    gone = [(field, _deleted_choices(field, change)) for field, change in changed]
+    lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
     people = {row.id: row for row in snapshot.rows(PersonRow)}
     for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
@@ -96,7 +93,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     }
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
-        not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
+        _texts(_value(answer, row, None)) != _texts(given.get(emails.get(one.id, "")))
         for one in answer_rows(live.snapshot)
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
@@ -104,10 +101,9 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     return f"{count_noun(number, 'person has', 'people have')} answered it since the run" if number else None
 
 
-def _is_given(answer: Json, given: Json) -> bool:
-    """Whether an answer is the one that a run gave: choices in any order."""
-    both = [value if isinstance(value, list) else [value] for value in (answer, given)]
-    return {normalize_name(str(one)) for one in both[0]} == {normalize_name(str(one)) for one in both[1]}
+def _texts(answer: Json) -> frozenset[str]:
+    """Return the choices of an answer, which have no order, or its text."""
+    return frozenset(normalize_name(str(one)) for one in (answer if isinstance(answer, list) else [answer]))
 
 
 def answers_taken(planning: PlanContext, address: Address, origin: Change) -> str | None:
@@ -249,31 +245,20 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     content only those that are referred to.
     """
     ids = {change.id for change in plan.changes if change.id is not None}
-    lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
-    destroyed = {row.id: row for row in lost[:MOST_KEPT]}
+    lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)[:MOST_KEPT]
     changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
-    kept: dict[str, dict[str, Any]] = {}
-    missing: dict[str, str | None] = {}
-    for kind in KINDS.values():
-        for row_type in kind.row_types:
-            missing[row_type.listing] = (
-                snapshot.of(row_type.listing).incomplete if is_named(kind) else "only what a run changed was kept"
-            )
-            kept[row_type.listing] = {
-                row.id: row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts
-            }
-        if kind.is_person:
-            people = kept[row_type_of(kind).listing]
-            people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
-    return replace(
-        snapshot,
-        listings={
-            name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=missing[name])
-            for name, rows in kept.items()
-        },
-    )
+    listings: dict[str, Listing[Any]] = {}
+    for row_type, is_whole in [(row_type, is_named(kind)) for kind in KINDS.values() for row_type in kind.row_types]:
+        rows: dict[str, Any] = {
+            row.id: row for row in snapshot.rows(row_type) if is_whole or row.id in ids or row.id in texts
+        }
+        if row_type is PersonRow:
+            rows |= {row.id: _joined(rows[row.id], row) if row.id in rows else row for row in lost}
+        why = snapshot.of(row_type.listing).incomplete if is_whole else "only what a run changed was kept"
+        listings[row_type.listing] = Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=why)
+    return replace(snapshot, listings=listings)
 
 
 def _joined(row: Any, destroyed: Any) -> Any:

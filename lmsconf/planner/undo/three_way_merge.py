@@ -56,13 +56,12 @@ class Times:
             {name: {row.id: row for row in of.snapshot.rows(row_type_of(kind))} for name, kind in KINDS.items()}
             for of in (self.before, self.live)
         )
-        self._by_name: dict[tuple[str, str], list[Any]] = {}
-        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
-            for row in self._rows_now[kind.name].values():
-                self._by_name.setdefault((kind.name, kind.normalize_name(row.name)), []).append(row)
+        named = [kind for kind in KINDS.values() if not kind.is_relation]
+        live = ((kind, row) for kind in named for row in self._rows_now[kind.name].values())
+        self._by_name = grouped(live, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
-        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
+        for kind in named:
             for row in self._rows_before[kind.name].values():
                 self._add_before(kind, row, changed.get((kind.name, row.id)))
         for change in run.plan.changes:
@@ -131,7 +130,7 @@ class Times:
 
     def named(self, kind: Kind, name: str | None) -> list[Any]:
         """Return the live resources of a kind that have a name."""
-        return self._by_name.get((kind.name, name or ""), [])
+        return [row for _, row in self._by_name.get((kind.name, name or ""), ())]
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""

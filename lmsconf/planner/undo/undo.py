@@ -18,8 +18,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Change, UndoLevel
-from lmsconf.planner.undo.conflicts import ALL, LIMITED, LeftAlone
-from lmsconf.planner.undo.restored_entries import Draft, Drafter
+from lmsconf.planner.undo.restored_entries import ALL, Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
@@ -42,10 +41,12 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
         made = _entries(draft, names, drafter, run.name)
         entries += made
         origins |= {entry.address: draft.change for entry in made}
+    # Names are told first, because values refer to them.
+    left_alone = sorted(drafter.left, key=lambda one: not one.is_of_name)
     manifests = Manifests(
         declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
         absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
-        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
+        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *left_alone], names)),
         digest=sha256({"undo": run.name}),
     )
     return manifests, origins
@@ -64,16 +65,15 @@ def _entries(
     draft: Draft, names: Names, drafter: Drafter, run: str
 ) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
     """Return what a draft declares, but for keys that refer to what is not there."""
-    kind, what = draft.kind, "is not created again" if draft.row is None else "is left as it is"
-    without = "is left as it is" if kind.is_relation else what
-    body = with_names(kind, draft.body, names)
-    missing = {key: _missing(kind, key, value) for key, value in body.items()}
-    for key in (key for key in body if missing[key]):
-        if kind.is_relation or draft.row is None:
-            drafter.leave(draft.change, ALL, f"it {without}: {missing[key]} is not there")
-            return []
-        drafter.leave(draft.change, key, f"{key} {what}: {missing[key]} is not there")
-    body = {key: value for key, value in body.items() if not missing[key]}
+    kind, body = draft.kind, with_names(draft.kind, draft.body, names)
+    missing = {key: name for key, value in body.items() if (name := _missing(kind, key, value)) is not None}
+    what = "is left as it is" if kind.is_relation or draft.row is not None else "is not created again"
+    if missing and (kind.is_relation or draft.row is None):
+        drafter.leave(draft.change, ALL, f"it {what}: {next(iter(missing.values()))} is not there")
+        return []
+    for key, name in missing.items():
+        drafter.leave(draft.change, key, f"{key} {what}: {name} is not there")
+        del body[key]
     if not kind.is_relation:
         if not body and draft.name is None and not draft.absent:
             return []
@@ -82,6 +82,7 @@ def _entries(
     entry = ManifestEntry(body=body, places=run_source(run), timezone=None, report=wrong.append)
     made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
     if wrong:
+        what = "is left as it is" if draft.row else "is not created again"
         drafter.leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
     return [] if wrong else made
 
@@ -94,7 +95,7 @@ def _problems(
     for change in changes:
         if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
             message = f"{change.address}: {change.undo.reason}"
-            yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
+            yield Problem(code="undo/limited", message=message, severity=Severity.NOTE, address=str(change.address))
     yield from (one.warning(names) for one in left)
 
 
