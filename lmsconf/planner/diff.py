@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, KeyedNames, form_to_json, sort_items
@@ -79,19 +79,18 @@ def _changes(report: str, level: DiffLevel) -> Iterator[FieldChange]:
         return
     old, new = Counter(_members(level.t1)), Counter(_members(level.t2))
     if old != new:
-        added, removed = _plain_all((new - old).elements()), _plain_all((old - new).elements())
-        yield FieldChange(path=_path(level), added=added, removed=removed)
+        yield FieldChange(path=_path(level), added=_json(new - old), removed=_json(old - new))
 
 
 def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[FieldChange]:
-    added, removed = new.keys() - old.keys(), old.keys() - new.keys()
+    added = Counter(new[key] for key in new.keys() - old.keys())
+    removed = Counter(old[key] for key in old.keys() - new.keys())
     if added or removed:
-        names = _plain_all(new[key] for key in added), _plain_all(old[key] for key in removed)
-        yield FieldChange(path=path, added=names[0], removed=names[1])
+        yield FieldChange(path=path, added=_json(added), removed=_json(removed))
     for key, name in old.items():
         if new.get(key, name) != name:
             yield FieldChange(path=f"{path}.{name}", before=name, after=new[key])
 
 
-def _plain_all(items: Iterable[object]) -> tuple[Json, ...]:
-    return tuple(sort_items([form_to_json(item) for item in items]))
+def _json(items: Counter[Any]) -> tuple[Json, ...]:
+    return tuple(sort_items([form_to_json(item) for item in items.elements()]))

@@ -104,7 +104,7 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
     after = len(fields.rows) + actions[Action.CREATE] - actions[Action.DELETE]
     if fields.incomplete is not None or after < MOST_FIELDS:
         return
-    used = _fields_in_conditions(context, context.draft)
+    used = _fields_in_conditions(context.draft)
     for declared in context.of(CUSTOM_FIELD):
         if used is not None and declared.address.name not in used:
             yield lint_problem(
@@ -115,7 +115,7 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _fields_in_conditions(context: LintContext, draft: DraftPlan) -> frozenset[str] | None:
+def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
     changes = (change for change in draft.plan.changes if change.address.kind == SMART_GROUP)
     deleted = {change.id for change in changes if change.action is Action.DELETE}
@@ -124,7 +124,8 @@ def _fields_in_conditions(context: LintContext, draft: DraftPlan) -> frozenset[s
     if listing.incomplete is not None or None in live:
         return None
     names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
-    declared = (one.field for group in context.of(SMART_GROUP) for one in group.spec.conditions or ())
+    matches = draft.results[SMART_GROUP].matches
+    declared = (one.field for match in matches for one in match.declared.spec.conditions or ())
     return frozenset((*names, *declared))
 
 

@@ -147,15 +147,11 @@ def _alike(
 
 def _same_content(change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
     """Return the warning for a creation with the content of live resources."""
-    first = alike[0]
-    if first.is_deleted:
-        summary = (
-            f'"{first.found.address.name}" is deleted and "{change.address.name}" is created with the same content'
-        )
-    else:
-        stay = _first([str(old.found.address) for old in alike])
-        summary = f"it would be created beside {join_words(stay, 'and')}, with the same {content.of}"
-    return _possible_rename(change, summary, [old.found.line for old in alike], is_deleted=first.is_deleted)
+    first, stay = alike[0], _first([str(old.found.address) for old in alike])
+    beside = f"it would be created beside {join_words(stay, 'and')}, with the same {content.of}"
+    instead = f'"{first.found.address.name}" is deleted and "{change.address.name}" is created with the same content'
+    lines = [old.found.line for old in alike]
+    return _possible_rename(change, instead if first.is_deleted else beside, lines, is_deleted=first.is_deleted)
 
 
 def _not_compared(kind: Kind, compares: int | None, unmanaged: int) -> Iterator[Problem]:

@@ -116,13 +116,14 @@ class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left: what the drafts leave alone.
+    left, left_values: what the drafts leave alone: first names and what they keep from being undone, then values.
     """
 
     def __init__(self, times: Times) -> None:
         self._times, self._run = times, times.run
         self.drafts: list[Draft] = []
         self.left: list[LeftAlone] = []
+        self.left_values: list[LeftAlone] = []
         self.there_again: set[Address] = set()
         self._deleted_fields: set[str] = set()
 
@@ -138,6 +139,9 @@ class Drafter:
                 self._undo_deletion(kind, change)
             else:
                 self._undo_update(kind, change)
+        # Names are told first, because values refer to them.
+        self.left_values = [one for one in self.left if not one.is_of_name]
+        self.left = [one for one in self.left if one.is_of_name]
         self._leave_taken_names()
         self._give_answers_back()
 

@@ -41,12 +41,10 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
         made = _entries(draft, names, drafter, run.name)
         entries += made
         origins |= {entry.address: draft.change for entry in made}
-    # Names are told first, because values refer to them.
-    left_alone = sorted(drafter.left, key=lambda one: not one.is_of_name)
     manifests = Manifests(
         declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
         absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
-        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *left_alone], names)),
+        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
         digest=sha256({"undo": run.name}),
     )
     return manifests, origins
