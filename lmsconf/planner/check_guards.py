@@ -5,7 +5,6 @@ A plan stores its measures, so that a saved plan is checked against the limits i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
@@ -31,7 +30,7 @@ from lmsconf.model.guards import (
     limit_to_json,
     stricter_limit,
 )
-from lmsconf.model.names import matches_patterns
+from lmsconf.model.names import grouped, matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_taken
 
 
@@ -243,11 +242,9 @@ def _of_all(
 
     taken: the kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived.
     """
-    everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
-    archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
-    for (kind, key, guard), number in sorted(everything.items()):
-        of = f"all {KINDS[kind].plural}{key}"
-        yield from _measures(guard, of, number, archived[kind, key, guard], results[kind].live)
+    for (kind, key, guard), same in sorted(grouped(taken, lambda one: one[:3]).items()):
+        archived = sum(is_archived for *_, is_archived in same)
+        yield from _measures(guard, f"all {KINDS[kind].plural}{key}", len(same), archived, results[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from typing import Any, Final
@@ -49,8 +49,10 @@ def make_drift(
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {rename.address: rename for rename in plan.renames}
     doubtful = doubtful_addresses(changes, renames, inputs)
-    before = changes_of_base(inputs.applied)
-    findings = [to_finding(one, inputs, before(one), renames.get(one.address), doubtful) for one in changes]
+    findings = [
+        to_finding(change, inputs, before, renames.get(change.address), doubtful)
+        for change, before in zip(changes, changes_of_base(changes, inputs.applied), strict=True)
+    ]
     unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
     if count_unmanaged:
         accept = f"{inputs.command} {TAKE_OVER}"
@@ -60,7 +62,9 @@ def make_drift(
             for one in unmanaged
         )
     active = [rule for rule in ignores if rule.is_active(today)]
-    counted, ignored = _split_ignored(findings, active)
+    findings.sort(key=lambda one: (one.address, one.id or ""))
+    matching = [(one, _ignoring(one.address, active)) for one in findings]
+    counted = [one for one, rule in matching if rule is None]
     applied = inputs.applied
     problems = [*inputs.broken, *_comparing(plan)]
     if applied is not None and applied.changes is None:
@@ -78,7 +82,7 @@ def make_drift(
         manifests_files=plan.manifests_files,
         managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
-        ignored=tuple(ignored),
+        ignored=tuple(IgnoredFinding(finding=one, entry=rule) for one, rule in matching if rule is not None),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
@@ -115,7 +119,6 @@ def _comparing(plan: Plan) -> Iterator[Problem]:
 
 def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
-    names = [str(address) for address in addresses]
     return (
         Problem(
             code="drift/ignore-nothing",
@@ -125,22 +128,13 @@ def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Addres
             source=entry.source,
         )
         for entry in ignores
-        if not any(matches_pattern(name, entry.pattern) for name in names)
+        if not any(_ignoring(address, [entry]) for address in addresses)
     )
 
 
-def _split_ignored(
-    findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
-) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
-    """Return the findings that count and those that an entry ignores, both sorted by address."""
-    counted, ignored = [], []
-    for one in sorted(findings, key=lambda one: (one.address, one.id or "")):
-        matching = [rule for rule in ignores if matches_pattern(str(one.address), rule.pattern)]
-        if matching:
-            ignored.append(IgnoredFinding(finding=one, entry=matching[0]))
-        else:
-            counted.append(one)
-    return counted, ignored
+def _ignoring(address: Address, ignores: Iterable[IgnoreRule]) -> IgnoreRule | None:
+    """Return the first entry that ignores a difference; None if none does."""
+    return next((rule for rule in ignores if matches_pattern(address, rule.pattern)), None)
 
 
 def unplannable_base(name: str, effect: str) -> Problem:
@@ -238,22 +232,21 @@ def doubtful_addresses(
     return doubtful
 
 
-def changes_of_base(applied: AppliedBase | None) -> Callable[[Change], Sequence[Change] | None]:
-    """Index the changes of the base manifests by address and by live resource, whatever its name.
+def changes_of_base(changes: Sequence[Change], applied: AppliedBase | None) -> list[Sequence[Change] | None]:
+    """Return, for each change, those of the base manifests to the same address or live resource, whatever its name.
 
-    The function returns those to the same live resource; None if that is not known.
+    None where that is not known.
     """
     if applied is None or applied.changes is None:
-        return lambda change: None
+        return [None] * len(changes)
     by_address = grouped(applied.changes, lambda one: one.address)
     by_id = grouped((one for one in applied.changes if one.id is not None), lambda one: (one.address.kind, one.id))
-
-    def find(change: Change) -> Sequence[Change] | None:
-        if str(change.address) in applied.lost:
-            return None
-        return [*by_address.get(change.address, ()), *by_id.get((change.address.kind, change.id), ())]
-
-    return find
+    return [
+        None
+        if str(one.address) in applied.lost
+        else [*by_address.get(one.address, ()), *by_id.get((one.address.kind, one.id), ())]
+        for one in changes
+    ]
 
 
 def to_finding(

@@ -194,18 +194,15 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
     def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
         """Return the findings that cannot be edited in place."""
-        left, refused = list(findings), set[Address]()
-        while left:
-            problems = self._problems(left)
-            named = {problem.address for problem in problems}
-            sources = {one.source for one in left if str(one.address) in named}
-            dead = {one.address for one in left if one.source in sources}
-            if problems and not dead:
-                # The problem concerns a file as a whole, so each finding is tried alone.
-                dead = {one.address for one in left if self._problems([one])}
-            refused |= dead
-            left = [one for one in left if one.address not in dead] if dead else []
-        return refused
+        problems = self._problems(findings)
+        named = {problem.address for problem in problems}
+        sources = {one.source for one in findings if str(one.address) in named}
+        dead = {one.address for one in findings if one.source in sources}
+        if problems and not dead:
+            # The problem concerns a file as a whole, so each finding is tried alone.
+            dead = {one.address for one in findings if self._problems([one])}
+        # A file is checked as a whole only once no single edit is refused.
+        return dead | self._refused([one for one in findings if one.address not in dead]) if dead else dead
 
     def _owned(self, findings: Sequence[DriftFinding]) -> AbstractSet[Address]:
         """Return the findings that would be deleted even without their entry under `absent`.
@@ -247,8 +244,7 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
     for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
-            line, column = min(old_start + 1, old_end, len(old)), 0
-            if tag == "equal":
-                line, column = old_start + source.line - start, source.column
+            line = min(old_start + source.line - start, old_end)
+            column = source.column if tag == "equal" else 0
             return replace(problem, source=SourceLocation(source.file, line, column, source.each))
     return problem

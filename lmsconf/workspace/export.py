@@ -210,16 +210,15 @@ def export_snapshot(
     Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
     cannot be planned.
     """
-    ordered = order_kinds()
-    names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
-    for name in names:
-        if (why := snapshot.of(name).incomplete) is not None:
+    usual = [kind.name for kind in KINDS.values() if not kind.is_person]
+    wanted = [kind for kind in order_kinds() if kind.name in (usual if only_kinds is None else only_kinds)]
+    for kind in wanted:
+        if (why := snapshot.of(kind.name).incomplete) is not None:
             raise LmsconfError(
-                f"what kind {name} holds was not read completely: {why}",
+                f"what kind {kind.name} holds was not read completely: {why}",
                 hint="A partial export could be mistaken for a complete one. "
                 "Try again, or select other kinds with --kind.",
             )
-    wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing_manifests = existing_manifests or Manifests()
 
@@ -276,15 +275,13 @@ def _files(
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
-    workspace = live.snapshot.workspace
-    if by is None:
-        return render_files(entries, skipped, workspace)
     # The team of a group may follow from what is not exported.
-    every = [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
+    every = () if by is None else [row for kind in KINDS.values() for row in entries_of(kind, live)]
+    teams = {} if by is None else teams_of(by, [row for row in every if row.reason is None])
     return {
         f"{folder}/{section}".lstrip("/"): text
-        for folder, part in split_by_team(entries, teams_of(by, every)).items()
-        for section, text in render_files(part, () if folder else skipped, workspace).items()
+        for folder, part in split_by_team(entries, teams).items()
+        for section, text in render_files(part, () if folder else skipped, live.snapshot.workspace).items()
     }
 
 
