@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -200,19 +201,18 @@ def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> di
 
     It is a combined one where a resource and a deleted duplicate share an address.
     """
-    fingerprints: dict[str, str] = {}
-    for item in items:
-        address, digest = str(item.address), _fingerprint(KINDS[item.address.kind], planning, item)
-        fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
-    return fingerprints
+    return {
+        address: reduce(lambda one, other: sha256([one, other]), (_fingerprint(planning, item) for item in same))
+        for address, same in grouped(items, lambda item: str(item.address)).items()
+    }
 
 
-def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> str:
+def _fingerprint(planning: PlanContext, item: PlannedResource) -> str:
     """Return a digest of the live row that is the same after a full read and a partial one.
 
     Only a full read has undeclared attributes of people, and archived members of groups, so these are left out.
     """
-    subject, row = item.subject, item.subject.row
+    kind, subject, row = KINDS[item.address.kind], item.subject, item.subject.row
     if isinstance(subject, Match) and subject.row is not None:
         if kind.is_person:
             row = declared_row(subject.row, subject.declared.spec)

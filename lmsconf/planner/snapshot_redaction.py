@@ -298,11 +298,9 @@ def named_people(manifests: Manifests) -> frozenset[str]:
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:
-    """Yield every string in the manifests' entries."""
-    for entry in manifests.declared:
-        yield from texts_in((entry.address.name, entry.spec, entry.previously, entry.about))
-    for absent in manifests.absent:
-        yield from texts_in((absent.address.name, absent.spec))
+    """Return every string in the manifests' entries."""
+    declared = [(entry.address.name, entry.spec, entry.previously, entry.about) for entry in manifests.declared]
+    return texts_in([declared, [(entry.address.name, entry.spec) for entry in manifests.absent]])
 
 
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})

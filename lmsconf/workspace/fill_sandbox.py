@@ -185,8 +185,8 @@ class SnapshotLoader(EntryLoader):
             reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
             self.add("choices", id=choice.id, field=field.id, position=position, name=choice.name)
-        choices: dict[str, str] = {choice.name: choice.id for choice in field.choices}
-        choices |= {choice.id: choice.id for choice in field.choices}
+        names: dict[str, str] = {choice.name: choice.id for choice in field.choices}
+        choices = names | {choice.id: choice.id for choice in field.choices}
         self._fields_by_name[normalize("NFC", field.name)].append(_Field(field.id, field.type, choices))
 
     def _load_person(self, person: PersonRow) -> None:

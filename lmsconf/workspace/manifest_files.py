@@ -39,12 +39,12 @@ def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:
 
 def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
-    files: dict[str, str] = {}
-    for kind in order_kinds():
-        if own := [entry for entry in entries if entry.address.kind == kind.name]:
-            missing = [row for row in skipped if row.address.kind == kind.name]
-            files[kind.section] = _file(kind, own, missing, workspace)
-    return files
+    own, missing = (grouped(rows, lambda row: row.address.kind) for rows in (entries, skipped))
+    return {
+        kind.section: _file(kind, own[kind.name], missing.get(kind.name, ()), workspace)
+        for kind in order_kinds()
+        if kind.name in own
+    }
 
 
 def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[ExportedEntry], workspace: str) -> str:

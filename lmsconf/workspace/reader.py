@@ -74,19 +74,22 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
     )
     for listing, (_, plural) in nouns.items():
         if (why := snapshot.of(listing).incomplete) is not None:
-            message = f"the snapshot does not contain all {plural}: {why}"
-            yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
+            yield Problem(
+                code="snapshot/incomplete",
+                message=f"the snapshot does not contain all {plural}: {why}",
+                severity=Severity.WARNING,
+            )
     if snapshot.redaction is not None:
-        message = (
-            "the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "
-            'and shows them as "unnamed person 1" and so on; several labels may be the same person'
+        yield Problem(
+            code="snapshot/redacted",
+            message="the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "
+            'and shows them as "unnamed person 1" and so on; several labels may be the same person',
+            severity=Severity.NOTE,
         )
-        yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:
-        message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
         yield Problem(
             code="snapshot/other-workspace",
-            message=message,
+            message=f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}",
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )

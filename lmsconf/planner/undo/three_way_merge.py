@@ -64,12 +64,12 @@ class Times:
         for kind in named:
             for row in self._rows_before[kind.name].values():
                 self._add_before(kind, row, changed.get((kind.name, row.id)))
-        for change in run.plan.changes:
-            kind = KINDS[change.address.kind]
-            if change.action is Action.CREATE and not kind.is_relation:
-                self._made[kind.name, change.address.name] = self.live_name(
-                    kind, self.created_row(kind, change), change.address.name
-                )
+        created = [(KINDS[one.address.kind], one) for one in run.plan.changes if one.action is Action.CREATE]
+        self._made |= {
+            (kind.name, change.address.name): self.live_name(kind, self.created_row(kind, change), change.address.name)
+            for kind, change in created
+            if not kind.is_relation
+        }
 
     def _add_before(self, kind: Kind, row: Any, change: Change | None) -> None:
         """Add the live names of a resource and of its parts, by those before the run and by those with it."""

@@ -32,22 +32,15 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
     changes = [change for change in run.plan.changes if run.is_done(change)]
     drafter.undo(change for change in changes if change.address not in left)
     skipped = [LeftAlone(change=one, key=ALL, reason=left[one.address]) for one in changes if one.address in left]
-    names = Names()
-    for draft in drafter.drafts:
-        names |= _names_after(draft, times)
-    origins: dict[Address, Change] = {}
-    entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
-    for draft in drafter.drafts:
-        made = _entries(draft, names, drafter, run.name)
-        entries += made
-        origins |= {entry.address: draft.change for entry in made}
+    names: Names = {at: name for draft in drafter.drafts for at, name in _names_after(draft, times).items()}
+    made = [(entry, draft.change) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
     manifests = Manifests(
-        declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
-        absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
+        declared=tuple(entry for entry, _ in made if isinstance(entry, DesiredResource)),
+        absent=tuple(entry for entry, _ in made if isinstance(entry, DeleteEntry)),
         problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
         digest=sha256({"undo": run.name}),
     )
-    return manifests, origins
+    return manifests, {entry.address: change for entry, change in made}
 
 
 def _names_after(draft: Draft, times: Times) -> Names:
@@ -92,8 +85,12 @@ def _problems(
     untouched = {one.change.address for one in left if one.key == ALL} | there_again
     for change in changes:
         if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
-            message = f"{change.address}: {change.undo.reason}"
-            yield Problem(code="undo/limited", message=message, severity=Severity.NOTE, address=str(change.address))
+            yield Problem(
+                code="undo/limited",
+                message=f"{change.address}: {change.undo.reason}",
+                severity=Severity.NOTE,
+                address=str(change.address),
+            )
     yield from (one.warning(names) for one in left)
 
 
