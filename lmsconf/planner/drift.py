@@ -65,13 +65,14 @@ def make_drift(
     findings.sort(key=lambda one: (one.address, one.id or ""))
     matching = [(one, _ignoring(one.address, active)) for one in findings]
     counted = [one for one, rule in matching if rule is None]
-    applied = inputs.applied
-    problems = [*inputs.broken, *_comparing(plan)]
-    if applied is not None and applied.changes is None:
-        problems.append(unplannable_base(applied.name, "every difference counts as drift"))
-    problems.extend(warn_of_expired_ignores(ignores, today))
-    if not inputs.broken:
-        problems.extend(_unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged]))
+    addresses = [*(finding.address for finding in findings), *unmanaged]
+    problems = [
+        *inputs.broken,
+        *_comparing(plan),
+        *_not_planned(inputs.applied),
+        *warn_of_expired_ignores(ignores, today),
+        *(() if inputs.broken else _unmatched_ignores(active, addresses)),
+    ]
     return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
@@ -88,9 +89,16 @@ def make_drift(
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
         problems=tuple(problems),
-        base=None if applied is None else applied.name,
+        base=None if inputs.applied is None else inputs.applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
+
+
+def _not_planned(applied: AppliedBase | None) -> list[Problem]:
+    """Return the warning that the manifests of the base cannot be planned, if there is a base and they cannot."""
+    if applied is None or applied.changes is not None:
+        return []
+    return [unplannable_base(applied.name, "every difference counts as drift")]
 
 
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:

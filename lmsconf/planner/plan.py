@@ -176,10 +176,12 @@ def _compared(
     finish_matching(planning, results)
     items = add_side_effects(planning, selection, items)
     policy = planning.policy
-    planning.problems.extend(() if policy.verifying else selection.problems())
-    planning.problems.extend(find_expired_absent(entries.absent, policy))
-    planning.problems.extend(find_left_alone([*entries.declared, *entries.absent], policy))
-    planning.problems.extend(find_left_alone_renames(results.values(), policy))
+    planning.problems += [
+        *(() if policy.verifying else selection.problems()),
+        *find_expired_absent(entries.absent, policy),
+        *find_left_alone([*entries.declared, *entries.absent], policy),
+        *find_left_alone_renames(results.values(), policy),
+    ]
     report_unrenamed_references(planning, items, results)
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)

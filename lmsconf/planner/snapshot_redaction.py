@@ -399,23 +399,22 @@ def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
 
 def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
     """Yield assignments to groups and to people who are shown, and count the others of each content."""
-    planning = redaction.planning
-    names: dict[str, dict[str, str]] = {}
+    planning, registry = redaction.planning, redaction.planning.registry
     for kind in (GROUP, SMART_GROUP, USER):
-        names[kind] = {row.id: row.name for row in planning.snapshot.of(kind).rows}
-        for id, name in names[kind].items():
-            planning.registry.set_display_name(kind, name, RemoteId(id))
+        for named in planning.snapshot.of(kind).rows:
+            registry.set_display_name(kind, named.name, named.id)
     for row in planning.snapshot.rows(TargetRow):
         audience = resolve_audience(planning, row)
         kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
         if kinds and USER not in kinds:
             # The `name` of a target is that of its audience, which may be a person.
-            is_group = row.label in (names[GROUP].get(row.target), names[SMART_GROUP].get(row.target))
+            is_group = row.label in (registry.name(GROUP, row.target), registry.name(SMART_GROUP, row.target))
             yield replace(row, label=redaction.redact_text(row.label) if is_group else "")
         elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
             if kinds and audience is None:
-                why = "an assignment is for an id that is both a person's and a group's"
-                redaction.incomplete[CONTENT_TARGET] = why
+                redaction.incomplete[CONTENT_TARGET] = (
+                    "an assignment is for an id that is both a person's and a group's"
+                )
             redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)

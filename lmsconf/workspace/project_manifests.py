@@ -138,9 +138,11 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
             ApiSpec(settings.dialect, settings.dialect_at)
         except ProblemsFound as error:
             problems += error.problems
-    problems += manifests.problems
-    problems += find_left_alone([*manifests.declared, *manifests.absent], policy)
-    problems += find_expired_absent(manifests.absent, policy)
+    problems += [
+        *manifests.problems,
+        *find_left_alone([*manifests.declared, *manifests.absent], policy),
+        *find_expired_absent(manifests.absent, policy),
+    ]
     if settings.ignores:
         from lmsconf.planner.drift import warn_of_expired_ignores
 

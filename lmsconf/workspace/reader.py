@@ -359,21 +359,19 @@ def read_people_view(
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
     usable = Manifests() if problems else manifests
-    policy = replace(workspace.settings.policy, effects=True)
-    if problems:
-        # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
-        policy = replace(policy, ownership={})
+    # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
+    owned = {} if problems else workspace.settings.policy.ownership
+    policy = replace(workspace.settings.policy, effects=True, ownership=owned)
     reading, snapshot = workspace.read_on(ReadScope(usable, policy), progress)
     sent = reading.api.requests
     try:
         draft = workspace.draft(usable, snapshot, policy)
     except ProblemsFound as failed:
-        problems = (*problems, *failed.problems)
+        problems += tuple(problem for problem in failed.problems if problem.is_error)
         draft = workspace.draft(Manifests(), snapshot, replace(policy, ownership={}))
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    errors = tuple(problem for problem in problems if problem.is_error)
     return PeopleView(
         state,
         ReportHeader(
@@ -381,10 +379,10 @@ def read_people_view(
             url=draft.plan.url,
             people=draft.plan.people,
             created_at=draft.plan.created_at,
-            planned=not errors,
+            planned=not problems,
             basis=Basis.EXACT,
             reasons=(),
             requests=sent + reading.api.requests,
-            problems=errors,
+            problems=problems,
         ),
     )

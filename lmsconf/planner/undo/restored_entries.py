@@ -163,21 +163,23 @@ class Drafter:
             return
         live = times.body_now(kind, row)
         other = archived_instead(change) if kind.is_person else {}
-        for key, value in made.items():
-            is_undone = key in other and alike(other[key], live.get(key))
-            if not is_undone and not self._is_as_made(change, key, value, live.get(key)):
-                self._leave_changed(change, key, None, value, live.get(key))
-                return
-        reason = _filled_since(made, live)
-        if kind.name == CUSTOM_FIELD:
-            reason = reason or answered_since(times.live, row, self._run.plan)
-        if reason is not None:
+        changed = [
+            key
+            for key, value in made.items()
+            if not (key in other and alike(other[key], live.get(key)))
+            and not self._is_as_made(change, key, value, live.get(key))
+        ]
+        is_field = kind.name == CUSTOM_FIELD
+        reason = _filled_since(made, live) or (answered_since(times.live, row, self._run.plan) if is_field else None)
+        if changed:
+            self._leave_changed(change, changed[0], None, made[changed[0]], live.get(changed[0]))
+        elif reason is not None:
             self.leave(change, ALL, f"it is not deleted: {reason}")
-            return
-        if kind.name == CUSTOM_FIELD:
-            self._deleted_fields.add(shown_name(kind, times.live, row))
-        body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
-        self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
+        else:
+            if is_field:
+                self._deleted_fields.add(shown_name(kind, times.live, row))
+            body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
+            self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
 
     def _is_as_made(self, change: Change, key: str, made: Json, live: Json) -> bool:
         """Whether a key of a created resource is as the run made it, as far as it came."""
@@ -227,13 +229,13 @@ class Drafter:
         if id is None and (change.address in run.recreated or not is_gone):
             return
         body = _without_nulls(times.body_before(kind, row))
-        draft = Draft(change=change, kind=kind, name=kind.normalize_name(str(body.pop(kind.name_key))))
-        draft.body = self._without_missing(change, body)
+        name = kind.normalize_name(str(body.pop(kind.name_key)))
+        body = self._without_missing(change, body)
         if id is not None:
             self.there_again.add(change.address)
-            draft.row, draft.name = times.row_now(kind, id), None
-            draft.body = {key: {INCLUDE: value} for key, value in draft.body.items() if key in _LISTS and value}
-        self.drafts.append(draft)
+            body = {key: {INCLUDE: value} for key, value in body.items() if key in _LISTS and value}
+        live, name_after = (None, name) if id is None else (times.row_now(kind, id), None)
+        self.drafts.append(Draft(change=change, kind=kind, row=live, name=name_after, body=body))
 
     def _undo_update(self, kind: Kind, change: Change) -> None:
         """Draft the keys that the run changed with their earlier values."""
