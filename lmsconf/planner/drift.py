@@ -117,12 +117,13 @@ def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Itera
 
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
-    """Yield the plan's problems on the live state: not those that findings show, nor those that only block an apply."""
-    renamed = {str(rename.address) for rename in plan.renames}
-    for problem in plan.all_problems:
-        is_shown = problem.code in (POSSIBLE, CLOSE) and problem.address in renamed
-        if not is_shown and not problem.code.startswith("refusal/"):
-            yield problem
+    """Return the plan's problems on the live state: not what findings show, nor what only blocks an apply."""
+    shown = {(code, str(rename.address)) for rename in plan.renames for code in (POSSIBLE, CLOSE)}
+    return (
+        problem
+        for problem in plan.all_problems
+        if (problem.code, problem.address) not in shown and not problem.code.startswith("refusal/")
+    )
 
 
 def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:

@@ -126,15 +126,16 @@ class RedactionContext:
 
     def redacted(self, value: Any) -> Any:
         """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
-        if isinstance(value, str):
-            return self.redact_text(value)
-        if isinstance(value, Struct):
-            names = (name for name in value.__struct_fields__ if name != "id")
-            return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
-        if isinstance(value, tuple | frozenset):
-            return type(value)(map(self.redacted, value))
-        if value is None or isinstance(value, bool | int | float):
-            return value
+        match value:
+            case str():
+                return self.redact_text(value)
+            case Struct():
+                names = (name for name in value.__struct_fields__ if name != "id")
+                return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
+            case tuple() | frozenset():
+                return type(value)(map(self.redacted, value))
+            case bool() | int() | float() | None:
+                return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
 
     def redact_people(
@@ -266,7 +267,7 @@ def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any])
     if listing == PersonRow.listing:
         yield from restoring.stand_ins
     if listing == AdminRow.listing:
-        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))
+        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", "admins"))
     for kind, content, type in restoring.counted if listing == TargetRow.listing else ():
         for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
             yield TargetRow(content, id, type)
@@ -303,8 +304,6 @@ def _texts(manifests: Manifests) -> Iterator[str]:
     return texts_in([declared, [(entry.address.name, entry.spec) for entry in manifests.absent]])
 
 
-_LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
-_ADMINS: Final = "admins"
 _LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
 """Row type → its lists of people."""
 
@@ -360,7 +359,8 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = {*(spec.declared_keys & _LISTED), *(RIGHTS if spec.needs_live_rights else ())}
+    listed = {"first_name", "last_name", "language", "applications"}
+    keys = {*(spec.declared_keys & listed), *(RIGHTS if spec.needs_live_rights else ())}
     kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
     if "metadata" in spec.declared_keys and row.metadata is not None:
         kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
@@ -388,7 +388,7 @@ def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -
         if row.id in specs and specs[row.id].needs_live_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
-            redaction.count_person(ADMIN, "", _ADMINS, row.id)
+            redaction.count_person(ADMIN, "", "admins", row.id)
 
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:

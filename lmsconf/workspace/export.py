@@ -118,15 +118,18 @@ class EmptyPlanCheck(Struct):
         return declared
 
     def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
-        """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
+        """Return the entries that, declared, make the plan delete owned live rows that cannot be declared."""
         contents = {
             content_id_of_target(change.id)
             for change in plan.changes
             if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
         }
-        for number, entry in enumerate(entries):
-            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
-                yield (number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted")
+        why = "of the same content, an assignment that cannot be declared would be deleted"
+        return (
+            (number, _WHOLE, why)
+            for number, entry in enumerate(entries)
+            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents
+        )
 
     def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
@@ -143,9 +146,13 @@ class EmptyPlanCheck(Struct):
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
             else:
-                body = {key: value for key, value in entry.body.items() if key not in keys}
-                notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
-                left.append(replace(entry, body=body, notes=notes))
+                left.append(
+                    replace(
+                        entry,
+                        body={key: value for key, value in entry.body.items() if key not in keys},
+                        notes=(*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items())),
+                    )
+                )
         return left
 
 

@@ -181,14 +181,12 @@ def plan_with_base(
 
 
 def _dropped_tests(now: ManifestsVersion, base: ManifestsVersion) -> Iterator[SettingChange]:
-    """Yield each test of the base that the manifests do not have: it would not stop this plan."""
+    """Return each test of the base that the manifests do not have: it would not stop this plan."""
     kept, before = (
         dict.fromkeys(test.statement for test in of.manifests.tests if test.applies_in(now.policy.workspace))
         for of in (now, base)
     )
-    for statement in before:
-        if statement not in kept:
-            yield SettingChange(path="tests", base=statement, now=None, weaker=True)
+    return (SettingChange(path="tests", base=one, now=None, weaker=True) for one in before if one not in kept)
 
 
 def _planned(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> frozenset[str] | None:
@@ -347,8 +345,11 @@ def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tup
 
 
 def _selected(draft: DraftPlan) -> Iterator[Problem]:
-    """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
-    for problem in draft.plan.problems:
-        is_conflict = problem.code in ("undo/conflict", "undo/limited") and problem.address is not None
-        if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
-            yield problem
+    """Return the problems of a plan; of what is left alone, only those of the resources that are planned."""
+    return (
+        problem
+        for problem in draft.plan.problems
+        if problem.code not in ("undo/conflict", "undo/limited")
+        or problem.address is None
+        or draft.planning.chosen(Address.parse(problem.address))
+    )

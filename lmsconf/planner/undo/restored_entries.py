@@ -131,14 +131,15 @@ class Drafter:
         """Draft the undo of changes."""
         for change in sorted(changes, key=lambda change: change.action is not Action.CREATE):
             kind = KINDS[change.address.kind]
-            if change.action is Action.CREATE:
-                self._undo_creation(kind, change)
-            elif kind.is_relation:
-                self._undo_relation(kind, change)
-            elif change.action is Action.DELETE:
-                self._undo_deletion(kind, change)
-            else:
-                self._undo_update(kind, change)
+            match change.action, kind.is_relation:
+                case Action.CREATE, _:
+                    self._undo_creation(kind, change)
+                case _, True:
+                    self._undo_relation(kind, change)
+                case Action.DELETE, _:
+                    self._undo_deletion(kind, change)
+                case _:
+                    self._undo_update(kind, change)
         # Names are told first, because values refer to them.
         self.left_values = [one for one in self.left if not one.is_of_name]
         self.left = [one for one in self.left if one.is_of_name]

@@ -107,10 +107,9 @@ class Times:
         return with_names(kind, _body(kind, self.before, row), self._then)
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
-        """Yield the entries of the people whose answers to a field, or to choices of it, a change deleted."""
+        """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
         row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        for entry in lost_answer_entries(self.before, change, row):
-            yield with_names(KINDS[USER], entry, self._then)
+        return (with_names(KINDS[USER], one, self._then) for one in lost_answer_entries(self.before, change, row))
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
@@ -196,23 +195,20 @@ EXCLUDE: Final = "exclude"
 
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
-    if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
-        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(
-            item in live for item in items_of(wanted, EXCLUDE)
-        )
-    if isinstance(wanted, dict) and isinstance(live, str):
-        # Content, with its id beside its name.
-        return wanted.get("name") == live
-    if isinstance(wanted, str) and isinstance(live, dict):
-        return live.get("name") == wanted
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        return all(alike(value, live.get(key)) for key, value in wanted.items())
-    if is_text_list(wanted) and is_text_list(live):
-        return Counter(wanted) == Counter(live)
-    if isinstance(wanted, list) and isinstance(live, list):
-        every = product(enumerate(wanted), enumerate(live))
-        pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
-        return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
+    match wanted, live:
+        case {"include": [*included], "exclude": [*excluded], **rest}, list(items) if not rest:
+            return all(item in items for item in included) and not any(item in items for item in excluded)
+        case (dict(content), str(name)) | (str(name), dict(content)):
+            # Content, with its id beside its name.
+            return content.get("name") == name
+        case dict(), dict():
+            return all(alike(value, live.get(key)) for key, value in wanted.items())
+        case list(), list() if is_text_list(wanted) and is_text_list(live):
+            return Counter(wanted) == Counter(live)
+        case list(), list():
+            every = product(enumerate(wanted), enumerate(live))
+            pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
+            return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
     return wanted == live or (not wanted and not live)
 
 

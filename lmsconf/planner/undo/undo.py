@@ -8,6 +8,7 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -81,17 +82,19 @@ def _entries(
 def _problems(
     changes: Sequence[Change], there_again: set[Address], left: Sequence[LeftAlone], names: Names
 ) -> Iterator[Problem]:
-    """Yield what cannot come back of what is undone, then what is left alone."""
+    """Return what cannot come back of what is undone, then what is left alone."""
     untouched = {one.change.address for one in left if one.key == ALL} | there_again
-    for change in changes:
-        if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
-            yield Problem(
-                code="undo/limited",
-                message=f"{change.address}: {change.undo.reason}",
-                severity=Severity.NOTE,
-                address=str(change.address),
-            )
-    yield from (one.warning(names) for one in left)
+    limited = (
+        Problem(
+            code="undo/limited",
+            message=f"{change.address}: {change.undo.reason}",
+            severity=Severity.NOTE,
+            address=str(change.address),
+        )
+        for change in changes
+        if change.undo.level is not UndoLevel.FULL and change.address not in untouched
+    )
+    return chain(limited, (one.warning(names) for one in left))
 
 
 def _missing(kind: Kind, key: str, value: Json) -> str | None:
