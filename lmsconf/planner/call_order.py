@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, Kind
+from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, USER, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, Ref, shell_quoted
@@ -29,21 +29,13 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
 
     Edges to kinds that are not shown are left out; those that a relation declares are counted.
     """
-    edges: set[Edge] = set()
-    own: dict[Address, str] = {}
-    left_out: Counter[tuple[str, str]] = Counter()
-    for declaration in declared:
-        kind = KINDS[declaration.address.kind]
-        if kind.is_person:
-            continue
-        node, on = _node(kind, declaration)
-        own[node] = kind.graph_shape
-        for edge in on:
-            target = KINDS.get(edge.on.kind)
-            if target is None or not target.is_person:
-                edges.add(edge)
-            elif kind.is_relation:
-                left_out[kind.noun, target.plural] += 1
+    kinds = ((KINDS[declaration.address.kind], declaration) for declaration in declared)
+    nodes = [(kind, *_node(kind, declaration)) for kind, declaration in kinds if not kind.is_person]
+    own = {node: kind.graph_shape for kind, node, _ in nodes}
+    links = [(kind, edge) for kind, _, on in nodes for edge in on]
+    edges = {edge for _, edge in links if edge.on.kind != USER}
+    to_people = (kind for kind, edge in links if edge.on.kind == USER and kind.is_relation)
+    left_out = Counter((kind.noun, KINDS[USER].plural) for kind in to_people)
     live = {edge.on: KINDS[edge.on.kind].graph_shape if edge.on.kind in KINDS else BOX for edge in edges}
     return DependencyGraph(
         edges=tuple(sorted(edges)),

@@ -46,23 +46,9 @@ def make_drift(
     reads_all: whether the snapshot holds the whole workspace.
     """
     lost = {problem.address for problem in inputs.broken}
-    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
-    renames = {rename.address: rename for rename in plan.renames}
-    doubtful = doubtful_addresses(changes, renames, inputs)
-    findings = [
-        to_finding(change, inputs, before, renames.get(change.address), doubtful)
-        for change, before in zip(changes, changes_of_base(changes, inputs.applied), strict=True)
-    ]
     unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
-    if count_unmanaged:
-        accept = f"{inputs.command} {TAKE_OVER}"
-        candidates = {candidate.address for finding in findings for candidate in finding.candidates}
-        findings.extend(
-            DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
-            for one in unmanaged
-        )
+    findings = _findings(plan, inputs, lost, unmanaged if count_unmanaged else ())
     active = [rule for rule in ignores if rule.is_active(today)]
-    findings.sort(key=lambda one: (one.address, one.id or ""))
     matching = [(one, _ignoring(one.address, active)) for one in findings]
     counted = [one for one, rule in matching if rule is None]
     addresses = [*(finding.address for finding in findings), *unmanaged]
@@ -92,6 +78,26 @@ def make_drift(
         base=None if inputs.applied is None else inputs.applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
+
+
+def _findings(
+    plan: Plan, inputs: DriftInputs, lost: AbstractSet[str | None], unmanaged: Iterable[Address]
+) -> list[DriftFinding]:
+    """Return the differences, sorted by address, but for `lost` ones. unmanaged: resources that count as such."""
+    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
+    renames = {rename.address: rename for rename in plan.renames}
+    doubtful = doubtful_addresses(changes, renames, inputs)
+    findings = [
+        to_finding(change, inputs, before, renames.get(change.address), doubtful)
+        for change, before in zip(changes, changes_of_base(changes, inputs.applied), strict=True)
+    ]
+    accept = f"{inputs.command} {TAKE_OVER}"
+    candidates = {candidate.address for finding in findings for candidate in finding.candidates}
+    undeclared = (
+        DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
+        for one in unmanaged
+    )
+    return sorted([*findings, *undeclared], key=lambda one: (one.address, one.id or ""))
 
 
 def _not_planned(applied: AppliedBase | None) -> list[Problem]:

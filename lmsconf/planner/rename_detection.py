@@ -98,14 +98,18 @@ def _live_resources(
         if content is not None and (policy.compares != 0 or id in deleted):
             is_unique = names[name] == 1
             pin = f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}"
-            found = RenameCandidate(
-                address=resource.address,
-                id=id,
-                why="",
-                line=f"previously: [{quote_name(name)}]" if is_unique else pin,
-                is_earlier_name=is_unique,
+            yield _Old(
+                RenameCandidate(
+                    address=resource.address,
+                    id=id,
+                    why="",
+                    line=f"previously: [{quote_name(name)}]" if is_unique else pin,
+                    is_earlier_name=is_unique,
+                ),
+                content,
+                id in deleted,
+                id in absent,
             )
-            yield _Old(found, content, id in deleted, id in absent)
 
 
 def _compared(

@@ -215,19 +215,17 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
         TargetRow: partial(_assignments, redaction),
     }
     listings: dict[str, Listing[HasId]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        for row_type in kind.row_types:
-            name = row_type.listing
-            if (whole := snapshot.listings.get(name)) is not None:
-                # Undeclared people are left out, and counted for each list of a row.
-                shown: Iterable[HasId] = (
-                    replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
-                    for row in snapshot.rows(row_type)
-                )
-                rows = tuple(own[row_type]() if row_type in own else shown)
-                # Not with the reason of an incomplete listing, which may quote a response with people in it.
-                incomplete = redaction.incomplete.get(name, whole.incomplete and "it was not read completely")
-                listings[name] = Listing(rows=rows, incomplete=incomplete)
+    row_types = [row_type for kind in in_snapshot_order(KINDS.values()) for row_type in kind.row_types]
+    for row_type in (one for one in row_types if one.listing in snapshot.listings):
+        # Undeclared people are left out, and counted for each list of a row.
+        shown: Iterable[HasId] = (
+            replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
+            for row in snapshot.rows(row_type)
+        )
+        rows = tuple(own[row_type]() if row_type in own else shown)
+        # Not with the reason of an incomplete listing, which may quote a response with people in it.
+        why = snapshot.of(row_type.listing).incomplete and "it was not read completely"
+        listings[row_type.listing] = Listing(rows=rows, incomplete=redaction.incomplete.get(row_type.listing, why))
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
     return replace(
         snapshot,

@@ -107,12 +107,12 @@ def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_un
         return [REDACTED]
     row_types = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
     listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in row_types}
-    whys = ((name, whole.incomplete) for name, whole in listings.items() if whole is not None)
-    problems = [f"{name}: it was not read completely: {why}" for name, why in whys if why is not None]
-    problems += [f"{name}: it was not read" for name, whole in listings.items() if whole is None]
-    if problems:
-        return problems
-    return SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
+    problems = [
+        f"{name}: it was not read" if whole is None else f"{name}: it was not read completely: {whole.incomplete}"
+        for name, whole in listings.items()
+        if whole is None or whole.incomplete is not None
+    ]
+    return problems or SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
 
 
 class _Field(Struct, frozen=True):

@@ -221,8 +221,9 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
 
 def _blob(content: bytes, length: int) -> str:
     """Return the name that git gives a file with this content; length: of the repository's object names."""
-    algorithm = {40: "sha1", 64: "sha256"}[length]
-    return hashlib.new(algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return hashlib.new(
+        {40: "sha1", 64: "sha256"}[length], b"blob %d\0" % len(content) + content, usedforsecurity=False
+    ).hexdigest()
 
 
 def _content(path: Path) -> bytes:

@@ -178,14 +178,18 @@ def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> 
 
 
 def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
-    if isinstance(row, PersonRow):
-        form = person_form(planning, row)
-    elif isinstance(row, FieldRow):
-        # A flag that the response lacks is left out.
-        form = {**live_field_form(row), **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None}}
-    else:
-        at = Address.of(kind.name, kind.normalize_name(row.name))
-        form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
+    match row:
+        case PersonRow():
+            form = person_form(planning, row)
+        case FieldRow():
+            # A flag that the response lacks is left out.
+            form = {
+                **live_field_form(row),
+                **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None},
+            }
+        case _:
+            at = Address.of(kind.name, kind.normalize_name(row.name))
+            form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
     return members(form_to_json(form))
 
 

@@ -155,8 +155,11 @@ class RunToUndo:
         Only of those that were, or may have been, carried out; if `unsure`, of those that may not have been.
         """
         word = key.removesuffix("s") if key in LISTS else ""
-        calls = [call for call in self._calls.get(change.address, ()) if word in call.operation]
-        chosen = [call for call in calls if (call.id not in self._done if unsure else call.id in self._begun)]
+        chosen = [
+            call
+            for call in self._calls.get(change.address, ())
+            if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
+        ]
         bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
         people = (call.people for call in chosen)
         return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
