@@ -159,9 +159,7 @@ class EmptyPlanCheck(Struct):
 def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
     """Yield the errors that concern the entries, each with the key."""
     numbers = {str(entry.address): number for number, entry in enumerate(entries)}
-    for problem in problems:
-        if not problem.is_error:
-            continue
+    for problem in (problem for problem in problems if problem.is_error):
         where, address = problem.source, problem.address or ""
         why = problem.message.removeprefix(f"{address}: ")
         if where is not None and where.file.startswith(_OURS):

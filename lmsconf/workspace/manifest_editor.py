@@ -278,12 +278,9 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
 
 def _remove_declaration(items: EntryItems | None, item: Node) -> None:
     """Remove an entry; for a kind with items an item, and the entry with its last one. Raises ProblemsFound."""
-    if items is None:
-        _remove(item)
-        return
-    block = _block(items, item)
+    block = None if items is None else _block(items, item)
     _remove(item)
-    if item.parent is not None and not item.parent.kept():
+    if block is not None and item.parent is not None and not item.parent.kept():
         _remove(block)
 
 
@@ -320,13 +317,12 @@ def _elsewhere(which: str, items: EntryItems, node: Node) -> ProblemsFound:
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:
-    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
+    """Return every node that a path matches; an alias is not followed, since its target is matched itself."""
     if not trail:
-        yield node
-        return
+        return iter([node])
     step, rest = trail[0], trail[1:]
-    if step == KEYS and node.kind == "mapping":
-        yield from (key for key, _ in node.parts)
-    for part in node.parts:
-        if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text)):
-            yield from _below(part[-1], rest)
+    keys = [key for key, _ in node.parts] if step == KEYS and node.kind == "mapping" else []
+    fitting = (
+        part[-1] for part in node.parts if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text))
+    )
+    return chain(keys, chain.from_iterable(_below(part, rest) for part in fitting))

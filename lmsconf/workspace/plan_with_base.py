@@ -49,12 +49,14 @@ from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
-Planned = Callable[[ManifestsVersion], "frozenset[str] | None"]
-"""A version → what each of its changes does to the snapshot, in full; None if it cannot be planned."""
 
+def attach_origins(
+    plan: Plan, base: BaseManifests, planned: Callable[[ManifestsVersion], frozenset[str] | None]
+) -> Plan:
+    """Return the plan with the origin of each change set.
 
-def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
-    """Return the plan with the origin of each change set."""
+    planned: a version → what each of its changes does, in full; None if it cannot be planned.
+    """
     before = planned(base.version)
     if before is None:
         warning = unplannable_base(base.name, "changes cannot be attributed")
@@ -222,18 +224,18 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     return RunToUndo(recorded, plan, kept_before(recorded), recreated=recreated, unsure=unsure)
 
 
-def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
-    """Yield what a later run has created if it undid this one; with None where that is not known."""
+def _creations(later: RecordedRun, undone: RecordedRun) -> list[tuple[Address, RemoteId | None]]:
+    """Return what a later run has created if it undid this one; with None where that is not known."""
     done = [
         call
         for call in later.calls
         if is_creation(call.operation) and call.effect in (CallState.DONE, CallState.IN_FLIGHT)
     ]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
-        return
-    plan = kept_plan(later)
-    if plan.undo_of is not None and plan.undo_of.run == undone.name:
-        yield from ((call.address, RemoteId(call.id) if call.id else None) for call in done)
+        return []
+    undo_of = kept_plan(later).undo_of
+    of_it = done if undo_of is not None and undo_of.run == undone.name else []
+    return [(call.address, RemoteId(call.id) if call.id else None) for call in of_it]
 
 
 def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress: Report | None = None) -> Plan:

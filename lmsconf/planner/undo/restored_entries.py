@@ -146,14 +146,13 @@ class Drafter:
         self._leave_taken_names()
         self._give_answers_back()
 
-    def leave(self, change: Change, key: str, reason: str) -> None:
-        """Leave a key of a change alone, or all of it, for a reason."""
-        self.left.append(LeftAlone(change=change, key=key, reason=reason))
+    def leave(self, change: Change, key: str, reason: str, values: tuple[Json, Json, Json] | None = None) -> None:
+        """Leave a key of a change alone, or all of it, for a reason. values: those that others have changed."""
+        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=values))
 
     def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        reason = f"{key or 'it'} has changed since the run, and is left alone"
-        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=(before, made, live)))
+        self.leave(change, key, f"{key or 'it'} has changed since the run, and is left alone", (before, made, live))
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
