@@ -365,9 +365,10 @@ def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
     match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
-            for choice in choices:
-                if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):
-                    yield str(choice.get("name")), str(choice["choiceId"])
+            kept = [
+                choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str)
+            ]
+            yield from ((str(choice.get("name")), str(choice["choiceId"])) for choice in kept)
 
 
 def people_ids(plan: Plan) -> frozenset[RemoteId]:

@@ -321,29 +321,30 @@ def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
 
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
-    """Yield the changes of the run that cannot be planned back, with the reason."""
-    for problem in found.problems:
-        if problem.is_error and problem.address is not None:
-            change = origins.get(Address.parse(problem.address))
-            if change is not None:
-                message = problem.message.removeprefix(f"{problem.address}: ")
-                yield change.address, f"it is left alone, because it cannot be undone: {message}"
+    """Return the changes of the run that cannot be planned back, with the reason."""
+    errors = [(problem.address, problem.message) for problem in found.problems if problem.is_error]
+    refused = ((origins.get(Address.parse(at)), message.removeprefix(f"{at}: ")) for at, message in errors if at)
+    return (
+        (change.address, f"it is left alone, because it cannot be undone: {message}")
+        for change, message in refused
+        if change is not None
+    )
 
 
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    for change in draft.plan.changes:
-        cause = origins.get(change.goes_with) if change.goes_with is not None else None
-        if cause is not None and change.address not in origins:
-            yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
+    others = [(one.address, one.goes_with) for one in draft.plan.changes if one.address not in origins]
+    for address, cause in others:
+        if cause is not None and cause in origins:
+            reason = f"it is left alone, because {address}, which is not of the run, depends on it"
+            yield origins[cause].address, reason
     for address, origin in origins.items():
-        reason = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
-        if reason is not None:
-            yield origin.address, f"it is left alone, because {reason}"
-    for call in draft.plan.calls:
-        made = origins.get(call.address)
-        if call.may_be_refused and made is not None and made.action is Action.CREATE:
-            yield made.address, "it is left alone, because others use it"
+        taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
+        if taken is not None:
+            yield origin.address, f"it is left alone, because {taken}"
+    refused = [call.address for call in draft.plan.calls if call.may_be_refused and call.address in origins]
+    made = (origins[address] for address in refused if origins[address].action is Action.CREATE)
+    yield from ((origin.address, "it is left alone, because others use it") for origin in made)
 
 
 def _selected(draft: DraftPlan) -> Iterator[Problem]:

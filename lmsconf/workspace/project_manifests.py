@@ -195,9 +195,8 @@ def manifests_commit(
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
         with open_repository(settings.root, environ) as git:
-            if git is not None:
-                return _of(git, settings, contents)
-            return ManifestsCommit(reason="the project is in no git repository")
+            outside = ManifestsCommit(reason="the project is in no git repository")
+            return outside if git is None else _of(git, settings, contents)
     except LmsconfError as error:
         return ManifestsCommit(reason=error.message)
     except OSError as error:

@@ -66,14 +66,12 @@ def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) 
 
 
 def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:
-    """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
+    """Return an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
     field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
-    for person in people_losing_answers(before.snapshot, [change]):
-        for answer in person.answers or ():
-            value = _value(answer, row, choices)
-            if value:
-                yield {"email": person.name, "id": person.id, "answers": {field: value}}
+    people = people_losing_answers(before.snapshot, [change])
+    lost = ((person, _value(answer, row, choices)) for person in people for answer in person.answers or ())
+    return ({"email": one.name, "id": one.id, "answers": {field: value}} for one, value in lost if value)
 
 
 def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:
