@@ -176,10 +176,9 @@ def _coverage(
         managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
         managed -= {change.address for change in changes if change.action is Action.CREATE}
-        deleted = sum(change.action is Action.DELETE for change in changes)
         yield ManagedShare(
             kind=kind,
-            managed=len(managed) + deleted,
+            managed=len(managed) + sum(change.action is Action.DELETE for change in changes),
             live=len(listing.rows),
             left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,
@@ -272,10 +271,9 @@ def to_finding(
     doubtful: AbstractSet[Address],
 ) -> DriftFinding:
     """Return a planned change as a finding. before: those of the base to the same resource; None: not known."""
-    state = _STATES[change.action]
     renamed, goes_along = inputs.renamed.get(change.address), change.goes_with is not None
-    if renamed or (rename and rename.alike):
-        state = DriftState.RENAMED
+    is_renamed = renamed is not None or (rename is not None and bool(rename.alike))
+    state = DriftState.RENAMED if is_renamed else _STATES[change.action]
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
     known = {field_change.path for each in before or () for field_change in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
@@ -74,7 +74,7 @@ class EmptyPlanCheck(Struct):
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
-    skipped: list[ExportedEntry] = field(default_factory=list)
+    skipped: list[ExportedEntry]
 
     def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
@@ -234,7 +234,6 @@ def export_snapshot(
     live = LiveNames(named_context(snapshot, policy, api_spec), policy)
     here = existing_manifests.in_workspace(policy.workspace)
     declared = _declared_ids(here, snapshot, policy, api_spec)
-    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
     named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
@@ -243,7 +242,8 @@ def export_snapshot(
         for row in new
         if not matches_patterns(str(row.address), policy.leave_alone)
     ]
-    check.skipped.extend(row for row in managed if row.reason is not None)
+    skipped = [row for row in managed if row.reason is not None]
+    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned, skipped)
     entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
     return ExportResult(
         files=_files(entries, check.skipped, live, by),

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.export import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all, named_context
@@ -30,7 +30,7 @@ from lmsconf.manifest.edit.text_edits import escape_variables, format_inline
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Report, is_creation
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.guards import Policy, diff_settings
 from lmsconf.model.lint_codes import RULES, LintLevel, raise_to_errors
 from lmsconf.model.outcomes import CallState, RecordedRun
@@ -44,7 +44,7 @@ from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
-from lmsconf.planner.undo.undo import run_source, undo_run
+from lmsconf.planner.undo.undo import undo_run
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
@@ -317,7 +317,8 @@ def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
     """Return an entry that only decides what is read, so that its problems are left out."""
-    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=lambda _: None)
+    places = FixedSource(SourceLocation(f"run {run.name}"))
+    return ManifestEntry(body=body, places=places, timezone=None, report=lambda _: None)
 
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
@@ -56,11 +56,12 @@ def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: da
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
     age = now - datetime.fromisoformat(snapshot.taken_at)
-    nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        if kind.name == CONTENT_TARGET:
-            nouns[CONTENT] = kind.listing_nouns[CONTENT]
-        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
+    nouns = {
+        listing: noun
+        for kind in in_snapshot_order(KINDS.values())
+        for listing, noun in ((CONTENT, kind.listing_nouns.get(CONTENT)), (kind.name, (kind.noun, kind.plural)))
+        if noun is not None
+    }
     held = [
         count_noun(len(snapshot.of(listing).rows), *noun)
         for listing, noun in nouns.items()

@@ -20,8 +20,6 @@ from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
-    EXCLUDE,
-    INCLUDE,
     Body,
     Names,
     Times,
@@ -190,8 +188,8 @@ class Drafter:
         late = items_of(self._times.body_made(change, {key: [*self._run.texts(change, key, unsure=True)]}), key)
         if isinstance(made, list):
             return all(item in late for item in (*_lacking(made, live), *_lacking(live, made)))
-        too_many = [item for item in items_of(made, EXCLUDE) if item in live]
-        return all(item in late for item in (*_lacking(items_of(made, INCLUDE), live), *too_many))
+        too_many = [item for item in items_of(made, "exclude") if item in live]
+        return all(item in late for item in (*_lacking(items_of(made, "include"), live), *too_many))
 
     def _undo_relation(self, kind: Kind, change: Change) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
@@ -233,7 +231,7 @@ class Drafter:
         body = self._without_missing(change, body)
         if id is not None:
             self.there_again.add(change.address)
-            body = {key: {INCLUDE: value} for key, value in body.items() if key in _LISTS and value}
+            body = {key: {"include": value} for key, value in body.items() if key in _LISTS and value}
         live, name_after = (None, name) if id is None else (times.row_now(kind, id), None)
         self.drafts.append(Draft(change=change, kind=kind, row=live, name=name_after, body=body))
 
@@ -313,9 +311,9 @@ class Drafter:
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
-        sides = self._times.body_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
-        wanted = self._without_missing(change, {key: _lacking(items_of(sides, INCLUDE), now)})[key]
-        parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in items_of(sides, EXCLUDE) if item in now]}
+        sides = self._times.body_made(change, {key: {"include": removed, "exclude": added}})[key]
+        wanted = self._without_missing(change, {key: _lacking(items_of(sides, "include"), now)})[key]
+        parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
 

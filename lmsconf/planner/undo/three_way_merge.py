@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.compare import live_field_form
@@ -191,10 +191,6 @@ def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
             at = Address.of(kind.name, kind.normalize_name(row.name))
             form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
     return members(form_to_json(form))
-
-
-INCLUDE: Final = "include"
-EXCLUDE: Final = "exclude"
 
 
 def alike(wanted: Json, live: Json) -> bool:

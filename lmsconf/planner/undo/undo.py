@@ -71,7 +71,9 @@ def _entries(
             return []
         body = {kind.name_key: draft.name_after, **({"id": draft.id} if draft.row else {}), **body}
     wrong: list[Problem] = []
-    entry = ManifestEntry(body=body, places=run_source(run), timezone=None, report=wrong.append)
+    entry = ManifestEntry(
+        body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
+    )
     made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
     if wrong:
         what = "is left as it is" if draft.row else "is not created again"
@@ -100,8 +102,3 @@ def _problems(
 def _missing(kind: Kind, key: str, value: Json) -> str | None:
     """Return the first of what a key refers to that will not be there; None if all of it will."""
     return next((str(one).replace(MARK, "") for one in references(kind, {key: value}) if MARK in one.name), None)
-
-
-def run_source(run: str) -> FixedSource:
-    """Return the SourceMap of an entry that undoes a run: it has the name of the run in the place of a file."""
-    return FixedSource(SourceLocation(f"run {run}"))
