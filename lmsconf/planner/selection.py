@@ -120,12 +120,11 @@ def nearest_addresses(pattern: ResolvedPattern, known: Sequence[Address]) -> lis
     same = [address for address in known if address.text == name or matches_pattern(address.name, name)]
     if same:
         return sorted(set(same))[:3]
-    if slash and kind in KINDS:
-        by_name = {address.text: address for address in known if address.kind == kind}
-    else:
-        by_name = {address.name: address for address in known} | {str(address): address for address in known}
-    near = nearest_names(name, by_name, 3) or nearest_names(pattern.pattern, by_name, 3)
-    return list(dict.fromkeys(by_name[one] for one in near))
+    of_kind = {address.text: address for address in known if address.kind == kind}
+    by_name = {address.name: address for address in known} | {str(address): address for address in known}
+    among = of_kind if slash and kind in KINDS else by_name
+    near = nearest_names(name, among, 3) or nearest_names(pattern.pattern, among, 3)
+    return list(dict.fromkeys(among[one] for one in near))
 
 
 def typed_name(text: str, kinds: Iterable[Kind]) -> str:
@@ -149,11 +148,13 @@ class Selection:
         live: Iterable[Address] = (),
     ) -> None:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
-        earlier = (address for resource in declared for address in _earlier_addresses(resource))
-        replaced = (address for resource in declared for address in _replaced(resource))
-        own = (entry.address for entry in (*declared, *absent))
-        known = chain(own, replaced, earlier, live) if policy.only or policy.excluded else ()
-        self._known = list(dict.fromkeys(known))
+        known = chain(
+            (entry.address for entry in (*declared, *absent)),
+            chain.from_iterable(map(_replaced, declared)),
+            chain.from_iterable(map(_earlier_addresses, declared)),
+            live,
+        )
+        self._known = list(dict.fromkeys(known if policy.only or policy.excluded else ()))
         self._patterns = {
             option: [resolve_pattern(text, self._known) for text in texts]
             for option, texts in (("--only", policy.only), ("--except", policy.excluded))

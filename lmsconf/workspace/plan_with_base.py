@@ -62,8 +62,8 @@ def attach_origins(
         warning = unplannable_base(base.name, "changes cannot be attributed")
         return replace(plan, base=base.name, problems=(*plan.problems, warning))
     shared = before.intersection(map(_key, plan.changes))
-    origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
-    origins |= dict.fromkeys(_lasting(shared, map(planned, base.older)), ChangeOrigin.REPAIR)
+    lasting = _lasting(shared, map(planned, base.older))
+    origins = {key: ChangeOrigin.REPAIR if key in lasting else ChangeOrigin.PENDING for key in shared}
     changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
     return replace(plan, base=base.name, changes=tuple(changes))
 
@@ -198,9 +198,8 @@ def _planned(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snaps
         return frozenset(map(_key, reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes))
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
-        if all(problem.code == "select/nothing" for problem in error.problems if problem.is_error):
-            return frozenset()
-        return None
+        errors = {problem.code for problem in error.problems if problem.is_error}
+        return frozenset() if errors <= {"select/nothing"} else None
 
 
 def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
@@ -242,8 +241,8 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
-    reading, snapshot = reader.read_on(wanted, progress)
+    everything = replace(policy, only=(), excluded=())
+    reading, snapshot = reader.read_on(ReadScope(_read_for(reader, run, policy), everything), progress)
     times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:

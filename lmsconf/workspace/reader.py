@@ -140,8 +140,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """The snapshot reduced to the people that the manifests name."""
         from lmsconf.planner.snapshot_redaction import redact_snapshot
 
-        planning = PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True)
-        return redact_snapshot(planning, manifests or Manifests())
+        return redact_snapshot(
+            PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True), manifests or Manifests()
+        )
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         """Read what is wanted."""

@@ -112,9 +112,8 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     codes = {problem.code for problem in planning.problems if problem.address == str(address)}
     if "custom-field/answers-unknown" in codes:
         return "it is not known who has answered it since the run"
-    if origin.action is not Action.CREATE and "custom-field/answers-lost" in codes:
-        return "people have chosen since the run what it added"
-    return None
+    is_taken = origin.action is not Action.CREATE and "custom-field/answers-lost" in codes
+    return "people have chosen since the run what it added" if is_taken else None
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
