@@ -357,17 +357,19 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    listed = {"first_name", "last_name", "language", "applications"}
-    keys = {*(spec.declared_keys & listed), *(RIGHTS if spec.needs_live_rights else ())}
-    kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
-    if "metadata" in spec.declared_keys and row.metadata is not None:
-        kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
-    if "answers" in spec.declared_keys and row.answers is not None:
-        fields = {name for declared in spec.answers for name in (declared, *names.get(declared, ()))}
-        kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
-    if "custom_archive_date" in spec.declared_keys:
-        kept["archive_date"] = row.archive_date
-    return replace(bare, **kept, manages=row.manages)
+    declared = spec.declared_keys
+    listed = declared & {"first_name", "last_name", "language", "applications"}
+    fields = {name for one in spec.answers for name in (one, *names.get(one, ()))}
+    metadata = tuple(pair for pair in row.metadata or () if pair[0] in spec.metadata)
+    answers = tuple(answer for answer in row.answers or () if answer.field in fields)
+    return replace(
+        bare,
+        **{key: getattr(row, key) for key in (*listed, *(RIGHTS if spec.needs_live_rights else ()))},
+        metadata=metadata if "metadata" in declared and row.metadata is not None else None,
+        answers=answers if "answers" in declared and row.answers is not None else None,
+        archive_date=row.archive_date if "custom_archive_date" in declared else None,
+        manages=row.manages,
+    )
 
 
 def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:

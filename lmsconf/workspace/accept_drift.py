@@ -168,10 +168,12 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
         known = {one.address for one in _all_findings(self.drift)}
         accepted = {finding.address for finding in draft.accepted}
-        for finding in findings:
-            address = address_before_rename(finding.address, draft.renamed)
-            if address in accepted or address not in known:
-                yield _unsettled(finding, is_new=address not in accepted)
+        found = [(finding, address_before_rename(finding.address, draft.renamed)) for finding in findings]
+        yield from (
+            _unsettled(finding, is_new=address not in accepted)
+            for finding, address in found
+            if address in accepted or address not in known
+        )
 
     def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
         """Return further findings that must be accepted too: those that the draft turned into errors.

@@ -237,12 +237,22 @@ class SnapshotLoader(EntryLoader):
         if group.conditions is None:
             raise InvalidSeedValue("conditions were not read")
         for position, condition in enumerate(group.conditions):
-            field = self._known("custom_field", condition.field)
-            system = condition.system_condition
-            self.add("conditions", grp=group.id, position=position, field=field, system_condition=system)
+            self.add(
+                "conditions",
+                grp=group.id,
+                position=position,
+                field=self._known("custom_field", condition.field),
+                system_condition=condition.system_condition,
+            )
             for place, choice in enumerate(sorted(condition.choices)):
-                field = self._field_of_choice[self._known("choice", choice)]
-                self.add("condition_choices", grp=group.id, position=position, place=place, field=field, choice=choice)
+                self.add(
+                    "condition_choices",
+                    grp=group.id,
+                    position=position,
+                    place=place,
+                    field=self._field_of_choice[self._known("choice", choice)],
+                    choice=choice,
+                )
 
     def _add_people(self, table: str, group: str, people: Collection[str] | None) -> None:
         """Add the members or the managers of a group. Raises InvalidSeedValue if they were not read."""
