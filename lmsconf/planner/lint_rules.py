@@ -312,12 +312,12 @@ def _overruled(
 def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
     """Return what an assignment to a larger audience overrules; None for nothing."""
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
-    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
-        return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
+    is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
-    if wide.mandatory == narrow.mandatory and is_longer:
-        return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
-    return None
+    if is_overruled:
+        return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
+    hides_nothing = f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
+    return hides_nothing if is_longer and wide.mandatory == narrow.mandatory else None
 
 
 def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:

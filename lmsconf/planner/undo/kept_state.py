@@ -110,10 +110,16 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     Of a field that the run created, `answered_since` knows whose answers are the run's own.
     """
     codes = {problem.code for problem in planning.problems if problem.address == str(address)}
-    if "custom-field/answers-unknown" in codes:
-        return "it is not known who has answered it since the run"
     is_taken = origin.action is not Action.CREATE and "custom-field/answers-lost" in codes
-    return "people have chosen since the run what it added" if is_taken else None
+    return _first_reason(
+        ("custom-field/answers-unknown" in codes, "it is not known who has answered it since the run"),
+        (is_taken, "people have chosen since the run what it added"),
+    )
+
+
+def _first_reason(*reasons: tuple[bool, str]) -> str | None:
+    """Return the first reason that holds; None if none does."""
+    return next((reason for holds, reason in reasons if holds), None)
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
@@ -124,13 +130,14 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
 def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
     """Return why the service removes no such value of a person, such as an answer to a field; None if it does."""
     behaviour = planning.api_spec.behaviour
-    if key in TEXTS:
-        return "the service takes no empty text"
-    if key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge":
-        return f'the service merges metadata, so that "{part}" cannot be removed'
     type = planning.field_types.get(str(part)) if key == "answers" else None
+    is_merged = key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge"
     is_refused = type is not None and behaviour(clear_answer_key(type)) == NEVER_CLEARED
-    return f'the service refuses to clear the answer to "{part}"' if is_refused else None
+    return _first_reason(
+        (key in TEXTS, "the service takes no empty text"),
+        (is_merged, f'the service merges metadata, so that "{part}" cannot be removed'),
+        (is_refused, f'the service refuses to clear the answer to "{part}"'),
+    )
 
 
 def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:
@@ -164,19 +171,18 @@ def _person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | Non
     if sides.before is None:
         return partial_undo("the account can be archived, and not deleted")
     after = sides.after or {}
-    if row is not None and row.manages:
-        return partial_undo("groups that go with the manager right are not given back")
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
-    if empty:
-        return partial_undo(f"{' and '.join(empty)} cannot be made empty again")
-    if set_for_good := _set_for_good(planning, sides.before, after):
-        answers = " and ".join(f'"{field}"' for field in set_for_good)
-        return partial_undo(f"the service refuses to clear the answer to {answers} again")
+    answers = " and ".join(f'"{field}"' for field in _set_for_good(planning, sides.before, after))
     held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
-    new = any(value is not None and held.get(key) is None for key, value in given.items())
-    if new and planning.api_spec.behaviour(METADATA_MODE) == "merge":
-        return partial_undo("the service merges metadata, so that no key can be removed")
-    return FULL_UNDO
+    is_new = any(value is not None and held.get(key) is None for key, value in given.items())
+    is_merged = is_new and planning.api_spec.behaviour(METADATA_MODE) == "merge"
+    reason = _first_reason(
+        (row is not None and bool(row.manages), "groups that go with the manager right are not given back"),
+        (bool(empty), f"{' and '.join(empty)} cannot be made empty again"),
+        (bool(answers), f"the service refuses to clear the answer to {answers} again"),
+        (is_merged, "the service merges metadata, so that no key can be removed"),
+    )
+    return FULL_UNDO if reason is None else partial_undo(reason)
 
 
 def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
@@ -210,13 +216,22 @@ def _limited_by_name(
     name = _address_before(change).name
     parts = members(change.before).get(str(kind.parts_key))
     part_looks = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
-    level, reason = UndoLevel.NONE, None
-    if change.action is Action.DELETE and len(set(part_looks)) < len(part_looks):
-        reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
-    elif change.action is Action.DELETE and looks[kind.name, casefold_name(name)] > 1:
-        reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
-    elif renamed_to(kind, change) is not None and names[kind.name, name] > 1:
-        level, reason = UndoLevel.PARTIAL, "another resource has its earlier name, so that it keeps the new one"
+    is_deleted, is_renamed = change.action is Action.DELETE, renamed_to(kind, change) is not None
+    reason = _first_reason(
+        (
+            is_deleted and len(set(part_looks)) < len(part_looks),
+            f"two of its {kind.parts_key} look the same, so that it cannot be created again",
+        ),
+        (
+            is_deleted and looks[kind.name, casefold_name(name)] > 1,
+            "another resource has its name, or one that looks the same, so that it cannot be created again",
+        ),
+        (
+            is_renamed and names[kind.name, name] > 1,
+            "another resource has its earlier name, so that it keeps the new one",
+        ),
+    )
+    level = UndoLevel.NONE if is_deleted else UndoLevel.PARTIAL
     return change if reason is None else replace(change, undo=Undo(level=level, reason=reason))
 
 
