@@ -171,12 +171,12 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
     made = {ref for step in steps for ref in step.makes}
     # A resource with an error has no calls; that error is reported already.
     wrong = {problem.address for problem in planning.problems if problem.is_error}
-    for owner, step in zip(owners, steps, strict=True):
-        for ref in refs_in(step.path, step.body):
-            if ref not in made and str(ref.address) not in wrong:
-                planning.problem(
-                    "reference/not-planned",
-                    f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
-                    hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
-                    address=owner,
-                )
+    needed = ((owner, ref) for owner, step in zip(owners, steps, strict=True) for ref in refs_in(step.path, step.body))
+    for owner, ref in needed:
+        if ref not in made and str(ref.address) not in wrong:
+            planning.problem(
+                "reference/not-planned",
+                f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
+                hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
+                address=owner,
+            )

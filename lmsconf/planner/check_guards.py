@@ -139,24 +139,30 @@ def counted_words(name: str, total: int) -> str:
 
 
 def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:
-    """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
+    """Return a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
 
     lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.
     """
-    for change in changes if lists else ():
-        kind = KINDS[change.address.kind]
-        earlier = [Address.of(kind.name, str(one.before)) for one in change.fields if one.path == kind.name_key]
-        if not any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists):
-            continue
-        harm = _harm(kind, change)
-        if harm:
-            yield Problem(
-                code="refusal/protected",
-                message=f"{change.address}: it is protected, but the plan would {harm}",
-                hint="Remove the change from the manifests, or the resource from `guards.protect`.",
-                source=change.source,
-                address=str(change.address),
-            )
+    protected = (change for change in changes if lists and _is_protected(change, lists))
+    harmed = ((change, _harm(KINDS[change.address.kind], change)) for change in protected)
+    return (
+        Problem(
+            code="refusal/protected",
+            message=f"{change.address}: it is protected, but the plan would {harm}",
+            hint="Remove the change from the manifests, or the resource from `guards.protect`.",
+            source=change.source,
+            address=str(change.address),
+        )
+        for change, harm in harmed
+        if harm
+    )
+
+
+def _is_protected(change: Change, lists: Sequence[Sequence[str]]) -> bool:
+    """Whether a list covers a resource, under its name or the one that it has before the plan."""
+    kind = KINDS[change.address.kind]
+    earlier = [Address.of(kind.name, str(one.before)) for one in change.fields if one.path == kind.name_key]
+    return any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists)
 
 
 def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Sequence[str]]) -> Iterator[Problem]:

@@ -45,41 +45,32 @@ if TYPE_CHECKING:
     from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion
 
 
-_OLD: Final = timedelta(days=2)
-"""Age from which it is a warning: most workspaces change every night."""
-
-
 def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
     """The plan with the notices of its snapshot before all other problems."""
     return replace(plan, problems=(*_notices(snapshot, workspace, now), *plan.problems))
 
 
+_NOUNS: Final = {
+    listing: noun
+    for kind in in_snapshot_order(KINDS.values())
+    for listing, noun in ((CONTENT, kind.listing_nouns.get(CONTENT)), (kind.name, (kind.noun, kind.plural)))
+    if noun is not None
+}
+"""Listing → what is in it, singular and plural, in the order of notices."""
+
+
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    age = now - datetime.fromisoformat(snapshot.taken_at)
-    nouns = {
-        listing: noun
-        for kind in in_snapshot_order(KINDS.values())
-        for listing, noun in ((CONTENT, kind.listing_nouns.get(CONTENT)), (kind.name, (kind.noun, kind.plural)))
-        if noun is not None
-    }
-    held = [
-        count_noun(len(snapshot.of(listing).rows), *noun)
-        for listing, noun in nouns.items()
-        if listing in snapshot.listings
-    ]
-    yield Problem(
-        code="snapshot/age",
-        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
-        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if age > _OLD else None,
-        severity=Severity.WARNING if age > _OLD else Severity.NOTE,
+    whys = ((plural, snapshot.of(listing).incomplete) for listing, (_, plural) in _NOUNS.items())
+    yield _age_notice(snapshot, now)
+    yield from (
+        Problem(
+            code="snapshot/incomplete",
+            message=f"the snapshot does not contain all {plural}: {why}",
+            severity=Severity.WARNING,
+        )
+        for plural, why in whys
+        if why is not None
     )
-    for listing, (_, plural) in nouns.items():
-        if (why := snapshot.of(listing).incomplete) is not None:
-            yield Problem(
-                code="snapshot/incomplete",
-                message=f"the snapshot does not contain all {plural}: {why}",
-                severity=Severity.WARNING,
-            )
     if snapshot.redaction is not None:
         yield Problem(
             code="snapshot/redacted",
@@ -94,6 +85,19 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
+
+
+def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
+    """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
+    read = ((listing, noun) for listing, noun in _NOUNS.items() if listing in snapshot.listings)
+    held = [count_noun(len(snapshot.of(listing).rows), *noun) for listing, noun in read]
+    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
+    return Problem(
+        code="snapshot/age",
+        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
+        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
+        severity=Severity.WARNING if is_old else Severity.NOTE,
+    )
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
