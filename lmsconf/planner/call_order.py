@@ -7,7 +7,7 @@ resources are too many for a graph, such as people, are left out.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -19,9 +19,10 @@ from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, USER, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
-from lmsconf.model.address import Address, Ref, shell_quoted
+from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge
+from lmsconf.model.names import grouped
 
 
 def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
@@ -55,16 +56,11 @@ def _node(kind: Kind, declared: DesiredResource[Any]) -> tuple[Address, list[Edg
 
 def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each step, the positions of the steps it depends on. Linear in the number of references."""
-    makers: defaultdict[Ref, list[int]] = defaultdict(list)
-    releasers: defaultdict[Ref, list[int]] = defaultdict(list)
-    for position, step in enumerate(steps):
-        for ref in step.makes:
-            makers[ref].append(position)
-        for ref in step.releases:
-            releasers[ref].append(position)
-    made = ({maker for ref in step.uses for maker in makers.get(ref, ())} for step in steps)
+    makers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.makes), lambda one: one[0])
+    releasers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.releases), lambda one: one[0])
+    made = ({at for ref in step.uses for _, at in makers.get(ref, ())} for step in steps)
     left = (step.ends | step.avoids | step.follows for step in steps)
-    released = ({releaser for ref in refs for releaser in releasers.get(ref, ())} for refs in left)
+    released = ({at for ref in refs for _, at in releasers.get(ref, ())} for refs in left)
     return [(one | other) - {position} for position, (one, other) in enumerate(zip(made, released, strict=True))]
 
 

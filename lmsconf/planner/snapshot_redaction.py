@@ -266,9 +266,13 @@ def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any])
         yield from restoring.stand_ins
     if listing == AdminRow.listing:
         yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", "admins"))
-    for kind, content, type in restoring.counted if listing == TargetRow.listing else ():
-        for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
-            yield TargetRow(content, id, type)
+    if listing == TargetRow.listing:
+        targets = [(content, type) for kind, content, type in restoring.counted if kind == CONTENT_TARGET]
+        yield from (
+            TargetRow(content, id, type)
+            for content, type in targets
+            for id in restoring.placeholder_ids(CONTENT_TARGET, content, type)
+        )
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
