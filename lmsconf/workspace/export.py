@@ -170,11 +170,10 @@ def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> It
 
 def _changed(plan: Plan) -> Iterator[RejectedKey]:
     """Yield the keys that the plan would change, though the entries declare the live state."""
-    for change in plan.changes:
-        where = change.source
-        if where is not None and where.file.startswith(_OURS):
-            keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
-            yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
+    ours = ((one.fields, one.source) for one in plan.changes if one.source and one.source.file.startswith(_OURS))
+    for fields, where in ours:
+        keys = {field.path.partition(".")[0] for field in fields} or {_WHOLE}
+        yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
 
 
 def deletes_undeclared(change: Change) -> bool:

@@ -60,13 +60,11 @@ def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[Export
     return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))
 
 
-def _missing(missing: Sequence[ExportedEntry]) -> Iterator[str]:
-    """Yield comment lines that list what was left out, and why."""
-    if missing:
-        yield "# Not exported, because a manifest cannot express it:"
-        yield from (f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
-        if len(missing) > _SHOWN:
-            yield f"#   … and {len(missing) - _SHOWN:,} more"
+def _missing(missing: Sequence[ExportedEntry]) -> list[str]:
+    """Return comment lines that list what was left out, and why."""
+    lines = [f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN])]
+    more = [f"#   … and {len(missing) - _SHOWN:,} more"] if len(missing) > _SHOWN else []
+    return ["# Not exported, because a manifest cannot express it:", *lines, *more] if missing else []
 
 
 def unexportable_line(row: ExportedEntry) -> str:
