@@ -7,7 +7,7 @@ resources are too many for a graph, such as people, are left out.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, Kind
+from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, USER, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
-from lmsconf.model.address import Address, Ref, shell_quoted
+from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge
+from lmsconf.model.names import grouped
 
 
 def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
@@ -29,21 +30,13 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
 
     Edges to kinds that are not shown are left out; those that a relation declares are counted.
     """
-    edges: set[Edge] = set()
-    own: dict[Address, str] = {}
-    left_out: Counter[tuple[str, str]] = Counter()
-    for declaration in declared:
-        kind = KINDS[declaration.address.kind]
-        if kind.is_person:
-            continue
-        node, on = _node(kind, declaration)
-        own[node] = kind.graph_shape
-        for edge in on:
-            target = KINDS.get(edge.on.kind)
-            if target is None or not target.is_person:
-                edges.add(edge)
-            elif kind.is_relation:
-                left_out[kind.noun, target.plural] += 1
+    kinds = ((KINDS[declaration.address.kind], declaration) for declaration in declared)
+    nodes = [(kind, *_node(kind, declaration)) for kind, declaration in kinds if not kind.is_person]
+    own = {node: kind.graph_shape for kind, node, _ in nodes}
+    links = [(kind, edge) for kind, _, on in nodes for edge in on]
+    edges = {edge for _, edge in links if edge.on.kind != USER}
+    to_people = (kind for kind, edge in links if edge.on.kind == USER and kind.is_relation)
+    left_out = Counter((kind.noun, KINDS[USER].plural) for kind in to_people)
     live = {edge.on: KINDS[edge.on.kind].graph_shape if edge.on.kind in KINDS else BOX for edge in edges}
     return DependencyGraph(
         edges=tuple(sorted(edges)),
@@ -63,16 +56,11 @@ def _node(kind: Kind, declared: DesiredResource[Any]) -> tuple[Address, list[Edg
 
 def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each step, the positions of the steps it depends on. Linear in the number of references."""
-    makers: defaultdict[Ref, list[int]] = defaultdict(list)
-    releasers: defaultdict[Ref, list[int]] = defaultdict(list)
-    for position, step in enumerate(steps):
-        for ref in step.makes:
-            makers[ref].append(position)
-        for ref in step.releases:
-            releasers[ref].append(position)
-    made = ({maker for ref in step.uses for maker in makers.get(ref, ())} for step in steps)
+    makers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.makes), lambda one: one[0])
+    releasers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.releases), lambda one: one[0])
+    made = ({at for ref in step.uses for _, at in makers.get(ref, ())} for step in steps)
     left = (step.ends | step.avoids | step.follows for step in steps)
-    released = ({releaser for ref in refs for releaser in releasers.get(ref, ())} for refs in left)
+    released = ({at for ref in refs for _, at in releasers.get(ref, ())} for refs in left)
     return [(one | other) - {position} for position, (one, other) in enumerate(zip(made, released, strict=True))]
 
 
@@ -179,12 +167,12 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
     made = {ref for step in steps for ref in step.makes}
     # A resource with an error has no calls; that error is reported already.
     wrong = {problem.address for problem in planning.problems if problem.is_error}
-    for owner, step in zip(owners, steps, strict=True):
-        for ref in refs_in(step.path, step.body):
-            if ref not in made and str(ref.address) not in wrong:
-                planning.problem(
-                    "reference/not-planned",
-                    f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
-                    hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
-                    address=owner,
-                )
+    needed = ((owner, ref) for owner, step in zip(owners, steps, strict=True) for ref in refs_in(step.path, step.body))
+    for owner, ref in needed:
+        if ref not in made and str(ref.address) not in wrong:
+            planning.problem(
+                "reference/not-planned",
+                f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
+                hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
+                address=owner,
+            )

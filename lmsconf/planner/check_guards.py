@@ -5,7 +5,6 @@ A plan stores its measures, so that a saved plan is checked against the limits i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
@@ -31,70 +30,71 @@ from lmsconf.model.guards import (
     limit_to_json,
     stricter_limit,
 )
-from lmsconf.model.names import matches_patterns
+from lmsconf.model.names import grouped, matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult, total_taken
 
 
 def evaluate_guards(
     measures: Sequence[GuardCount],
     guards: GuardLimits,
-    consents: Iterable[Consent],
+    consents: Sequence[Consent],
     beside: tuple[str, GuardLimits] | None = None,
 ) -> tuple[GuardResult, ...]:
     """Return the state of each enabled guard: its limit, the total, and whether it is tripped.
 
     beside: a phrase for reasons, and further guards that apply too. The stricter limit holds.
     """
-    given, states = list(consents), []
+    results = []
     for name in GUARDS:
         counted = [measure for measure in measures if measure.guard == name]
-        limit = guards.limits[name]
-        reason = _reason(name, limit, counted)
-        if beside is not None and reason is None:
-            own, limit = limit, beside[1].limits[name]
-            reason = _reason(name, limit, counted)
-            if reason is None:
-                limit = stricter_limit(own, limit)
-            else:
-                reason = f"{reason} {beside[0]}"
-        if limit is not None:
-            total = total_taken(name, counted)
-            consent = next((one for one in given if reason and one.guard == name and one.number == total), None)
-            states.append(
-                GuardResult(
-                    name=name,
-                    limit=members(limit_to_json(limit)),
-                    total=total,
-                    tripped=reason is not None and consent is None,
-                    allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
-                    reason=reason,
-                    allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
-                )
+        limit, reason = _judge(name, counted, guards, beside)
+        if limit is None:
+            continue
+        total = total_taken(name, counted)
+        consent = next((one for one in consents if reason and one.guard == name and one.number == total), None)
+        results.append(
+            GuardResult(
+                name=name,
+                limit=members(limit_to_json(limit)),
+                total=total,
+                tripped=reason is not None and consent is None,
+                allow=f"{name}={UNKNOWN if total is None else total}" if reason else None,
+                reason=reason,
+                allowed_by=None if consent is None else consent.reason or str(consent.source or "--allow"),
             )
-    return tuple(states)
+        )
+    return tuple(results)
+
+
+def _judge(
+    name: str, measures: Sequence[GuardCount], guards: GuardLimits, beside: tuple[str, GuardLimits] | None
+) -> tuple[GuardLimit | None, str | None]:
+    """Return the limit that holds, and why the guard trips; a reason of the guards beside has their phrase."""
+    own = guards.limits[name]
+    reason = _reason(name, own, measures)
+    if reason is not None or beside is None:
+        return own, reason
+    other = beside[1].limits[name]
+    reason = _reason(name, other, measures)
+    return (stricter_limit(own, other), None) if reason is None else (other, f"{reason} {beside[0]}")
 
 
 def _reason(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
-    """Return why the guard trips, as text; None if it does not, or is off."""
+    """Return why a limit is exceeded, as text; None if it is not, or the guard is off."""
     if limit is None:
         return None
     counted = total_taken(name, measures)
+    share = "" if limit.share is None else f"{limit.share * 100:g}%"
     if counted is None:
-        return f"{GUARD_TABLE[name].unknown}, and the limit is {_shown(limit)}" if _shown(limit) else None
+        shown = share if limit.count is None else f"{limit.count:,}"
+        return f"{GUARD_TABLE[name].unknown}, and the limit is {shown}" if shown else None
     if limit.count is not None and counted > limit.count:
         return f"{counted_words(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
         judged = None if measure.size < SMALL else measure.taken
         if limit.share is not None and judged is not None and judged / measure.size > limit.share:
-            return f"{_share(name, judged, measure)}, and the limit is {limit.share * 100:g}%"
+            return f"{_share(name, judged, measure)}, and the limit is {share}"
     return None
-
-
-def _shown(limit: GuardLimit) -> str:
-    """Return a limit for a total that is not known: its count, or else its share; empty if both are off."""
-    if limit.count is not None:
-        return f"{limit.count:,}"
-    return "" if limit.share is None else f"{limit.share * 100:g}%"
 
 
 def _share(name: str, taken: int, measure: GuardCount) -> str:
@@ -139,24 +139,30 @@ def counted_words(name: str, total: int) -> str:
 
 
 def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:
-    """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
+    """Return a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
 
     lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.
     """
-    for change in changes if lists else ():
-        kind = KINDS[change.address.kind]
-        earlier = [Address.of(kind.name, str(one.before)) for one in change.fields if one.path == kind.name_key]
-        if not any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists):
-            continue
-        harm = _harm(kind, change)
-        if harm:
-            yield Problem(
-                code="refusal/protected",
-                message=f"{change.address}: it is protected, but the plan would {harm}",
-                hint="Remove the change from the manifests, or the resource from `guards.protect`.",
-                source=change.source,
-                address=str(change.address),
-            )
+    protected = (change for change in changes if lists and _is_protected(change, lists))
+    harmed = ((change, _harm(KINDS[change.address.kind], change)) for change in protected)
+    return (
+        Problem(
+            code="refusal/protected",
+            message=f"{change.address}: it is protected, but the plan would {harm}",
+            hint="Remove the change from the manifests, or the resource from `guards.protect`.",
+            source=change.source,
+            address=str(change.address),
+        )
+        for change, harm in harmed
+        if harm
+    )
+
+
+def _is_protected(change: Change, lists: Sequence[Sequence[str]]) -> bool:
+    """Whether a list covers a resource, under its name or the one that it has before the plan."""
+    kind = KINDS[change.address.kind]
+    earlier = [Address.of(kind.name, str(one.before)) for one in change.fields if one.path == kind.name_key]
+    return any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists)
 
 
 def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Sequence[str]]) -> Iterator[Problem]:
@@ -177,21 +183,19 @@ def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Seque
 
 def _harm(kind: Kind, change: Change) -> str | None:
     """Return what a change takes from a protected resource; None for nothing. A creation changes no field."""
-    if change.action in (Action.DELETE, Action.REPLACE):
-        return f"{change.action} it"
     fields = {field.path: field for field in change.fields}
-    if kind.name_key in fields:
-        return "rename it"
-    renamed = next((field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")), None)
-    if renamed is not None:
-        return f"rename its choice {renamed.before}"
-    if lost := list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change))):
-        return f"revoke {' and '.join(lost)}"
-    taken = next((field for field in fields.values() if field.removed), None)
-    if taken is not None:
-        return f"remove {len(taken.removed)} of its {taken.path}"
+    renamed = [field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")]
+    revoked = list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change)))
     adds_condition = kind.name == SMART_GROUP and "conditions" in fields
-    return "add a condition to it, which only takes people out" if adds_condition else None
+    harms = [
+        *([f"{change.action} it"] if change.action in (Action.DELETE, Action.REPLACE) else []),
+        *(["rename it"] if kind.name_key in fields else []),
+        *(f"rename its choice {field.before}" for field in renamed),
+        *([f"revoke {' and '.join(revoked)}"] if revoked else []),
+        *(f"remove {len(field.removed)} of its {field.path}" for field in fields.values() if field.removed),
+        *(["add a condition to it, which only takes people out"] if adds_condition else []),
+    ]
+    return harms[0] if harms else None
 
 
 def count_for_guards(
@@ -242,11 +246,9 @@ def _of_all(
 
     taken: the kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived.
     """
-    everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
-    archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
-    for (kind, key, guard), number in sorted(everything.items()):
-        of = f"all {KINDS[kind].plural}{key}"
-        yield from _measures(guard, of, number, archived[kind, key, guard], results[kind].live)
+    for (kind, key, guard), same in sorted(grouped(taken, lambda one: one[:3]).items()):
+        archived = sum(is_archived for *_, is_archived in same)
+        yield from _measures(guard, f"all {KINDS[kind].plural}{key}", len(same), archived, results[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:

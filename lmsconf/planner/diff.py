@@ -7,8 +7,8 @@ would take seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, KeyedNames, form_to_json, sort_items
@@ -70,28 +70,29 @@ def _side(value: object) -> Json:
     return None if type(value).__name__ == "NotPresent" else form_to_json(value)
 
 
-def _changes(report: str, level: DiffLevel) -> Iterator[FieldChange]:
+def _changes(report: str, level: DiffLevel) -> list[FieldChange]:
     if report != _UNORDERED:
-        yield FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
-        return
+        return [FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))]
     if isinstance(level.t1, KeyedNames) and isinstance(level.t2, KeyedNames):
-        yield from _keyed_changes(_path(level), level.t1.names, level.t2.names)
-        return
+        return _keyed_changes(_path(level), level.t1.names, level.t2.names)
     old, new = Counter(_members(level.t1)), Counter(_members(level.t2))
-    if old != new:
-        added, removed = _plain_all((new - old).elements()), _plain_all((old - new).elements())
-        yield FieldChange(path=_path(level), added=added, removed=removed)
+    return _items_change(_path(level), new - old, old - new)
 
 
-def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[FieldChange]:
-    added, removed = new.keys() - old.keys(), old.keys() - new.keys()
-    if added or removed:
-        names = _plain_all(new[key] for key in added), _plain_all(old[key] for key in removed)
-        yield FieldChange(path=path, added=names[0], removed=names[1])
-    for key, name in old.items():
-        if new.get(key, name) != name:
-            yield FieldChange(path=f"{path}.{name}", before=name, after=new[key])
+def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChange]:
+    added = Counter(new[key] for key in new.keys() - old.keys())
+    removed = Counter(old[key] for key in old.keys() - new.keys())
+    renamed = [(name, new[key]) for key, name in old.items() if new.get(key, name) != name]
+    return [
+        *_items_change(path, added, removed),
+        *(FieldChange(path=f"{path}.{before}", before=before, after=after) for before, after in renamed),
+    ]
 
 
-def _plain_all(items: Iterable[object]) -> tuple[Json, ...]:
-    return tuple(sort_items([form_to_json(item) for item in items]))
+def _items_change(path: str, added: Counter[Any], removed: Counter[Any]) -> list[FieldChange]:
+    """Return the change of an unordered list; none if nothing is added or removed."""
+    return [FieldChange(path=path, added=_json(added), removed=_json(removed))] if added or removed else []
+
+
+def _json(items: Counter[Any]) -> tuple[Json, ...]:
+    return tuple(sort_items([form_to_json(item) for item in items.elements()]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from typing import Any, Final
@@ -46,28 +46,19 @@ def make_drift(
     reads_all: whether the snapshot holds the whole workspace.
     """
     lost = {problem.address for problem in inputs.broken}
-    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
-    renames = {rename.address: rename for rename in plan.renames}
-    doubtful = doubtful_addresses(changes, renames, inputs)
-    before = changes_of_base(inputs.applied)
-    findings = [to_finding(one, inputs, before(one), renames.get(one.address), doubtful) for one in changes]
     unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
-    if count_unmanaged:
-        accept = f"{inputs.command} {TAKE_OVER}"
-        candidates = {candidate.address for finding in findings for candidate in finding.candidates}
-        findings.extend(
-            DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
-            for one in unmanaged
-        )
+    findings = _findings(plan, inputs, lost, unmanaged if count_unmanaged else ())
     active = [rule for rule in ignores if rule.is_active(today)]
-    counted, ignored = _split_ignored(findings, active)
-    applied = inputs.applied
-    problems = [*inputs.broken, *_comparing(plan)]
-    if applied is not None and applied.changes is None:
-        problems.append(unplannable_base(applied.name, "every difference counts as drift"))
-    problems.extend(warn_of_expired_ignores(ignores, today))
-    if not inputs.broken:
-        problems.extend(_unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged]))
+    matching = [(one, _ignoring(one.address, active)) for one in findings]
+    counted = [one for one, rule in matching if rule is None]
+    addresses = [*(finding.address for finding in findings), *unmanaged]
+    problems = [
+        *inputs.broken,
+        *_comparing(plan),
+        *_not_planned(inputs.applied),
+        *warn_of_expired_ignores(ignores, today),
+        *(() if inputs.broken else _unmatched_ignores(active, addresses)),
+    ]
     return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
@@ -78,15 +69,42 @@ def make_drift(
         manifests_files=plan.manifests_files,
         managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
-        ignored=tuple(ignored),
+        ignored=tuple(IgnoredFinding(finding=one, entry=rule) for one, rule in matching if rule is not None),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
         problems=tuple(problems),
-        base=None if applied is None else applied.name,
+        base=None if inputs.applied is None else inputs.applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
+
+
+def _findings(
+    plan: Plan, inputs: DriftInputs, lost: AbstractSet[str | None], unmanaged: Iterable[Address]
+) -> list[DriftFinding]:
+    """Return the differences, sorted by address, but for `lost` ones. unmanaged: resources that count as such."""
+    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
+    renames = {rename.address: rename for rename in plan.renames}
+    doubtful = doubtful_addresses(changes, renames, inputs)
+    findings = [
+        to_finding(change, inputs, before, renames.get(change.address), doubtful)
+        for change, before in zip(changes, changes_of_base(changes, inputs.applied), strict=True)
+    ]
+    accept = f"{inputs.command} {TAKE_OVER}"
+    candidates = {candidate.address for finding in findings for candidate in finding.candidates}
+    undeclared = (
+        DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
+        for one in unmanaged
+    )
+    return sorted([*findings, *undeclared], key=lambda one: (one.address, one.id or ""))
+
+
+def _not_planned(applied: AppliedBase | None) -> list[Problem]:
+    """Return the warning that the manifests of the base cannot be planned, if there is a base and they cannot."""
+    if applied is None or applied.changes is not None:
+        return []
+    return [unplannable_base(applied.name, "every difference counts as drift")]
 
 
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:
@@ -105,17 +123,17 @@ def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Itera
 
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
-    """Yield the plan's problems on the live state: not those that findings show, nor those that only block an apply."""
-    renamed = {str(rename.address) for rename in plan.renames}
-    for problem in plan.all_problems:
-        is_shown = problem.code in (POSSIBLE, CLOSE) and problem.address in renamed
-        if not is_shown and not problem.code.startswith("refusal/"):
-            yield problem
+    """Return the plan's problems on the live state: not what findings show, nor what only blocks an apply."""
+    shown = {(code, str(rename.address)) for rename in plan.renames for code in (POSSIBLE, CLOSE)}
+    return (
+        problem
+        for problem in plan.all_problems
+        if (problem.code, problem.address) not in shown and not problem.code.startswith("refusal/")
+    )
 
 
 def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
-    names = [str(address) for address in addresses]
     return (
         Problem(
             code="drift/ignore-nothing",
@@ -125,22 +143,13 @@ def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Addres
             source=entry.source,
         )
         for entry in ignores
-        if not any(matches_pattern(name, entry.pattern) for name in names)
+        if not any(_ignoring(address, [entry]) for address in addresses)
     )
 
 
-def _split_ignored(
-    findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
-) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
-    """Return the findings that count and those that an entry ignores, both sorted by address."""
-    counted, ignored = [], []
-    for one in sorted(findings, key=lambda one: (one.address, one.id or "")):
-        matching = [rule for rule in ignores if matches_pattern(str(one.address), rule.pattern)]
-        if matching:
-            ignored.append(IgnoredFinding(finding=one, entry=matching[0]))
-        else:
-            counted.append(one)
-    return counted, ignored
+def _ignoring(address: Address, ignores: Iterable[IgnoreRule]) -> IgnoreRule | None:
+    """Return the first entry that ignores a difference; None if none does."""
+    return next((rule for rule in ignores if matches_pattern(address, rule.pattern)), None)
 
 
 def unplannable_base(name: str, effect: str) -> Problem:
@@ -167,10 +176,9 @@ def _coverage(
         managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
         managed -= {change.address for change in changes if change.action is Action.CREATE}
-        deleted = sum(change.action is Action.DELETE for change in changes)
         yield ManagedShare(
             kind=kind,
-            managed=len(managed) + deleted,
+            managed=len(managed) + sum(change.action is Action.DELETE for change in changes),
             live=len(listing.rows),
             left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,
@@ -238,22 +246,21 @@ def doubtful_addresses(
     return doubtful
 
 
-def changes_of_base(applied: AppliedBase | None) -> Callable[[Change], Sequence[Change] | None]:
-    """Index the changes of the base manifests by address and by live resource, whatever its name.
+def changes_of_base(changes: Sequence[Change], applied: AppliedBase | None) -> list[Sequence[Change] | None]:
+    """Return, for each change, those of the base manifests to the same address or live resource, whatever its name.
 
-    The function returns those to the same live resource; None if that is not known.
+    None where that is not known.
     """
     if applied is None or applied.changes is None:
-        return lambda change: None
+        return [None] * len(changes)
     by_address = grouped(applied.changes, lambda one: one.address)
     by_id = grouped((one for one in applied.changes if one.id is not None), lambda one: (one.address.kind, one.id))
-
-    def find(change: Change) -> Sequence[Change] | None:
-        if str(change.address) in applied.lost:
-            return None
-        return [*by_address.get(change.address, ()), *by_id.get((change.address.kind, change.id), ())]
-
-    return find
+    return [
+        None
+        if str(one.address) in applied.lost
+        else [*by_address.get(one.address, ()), *by_id.get((one.address.kind, one.id), ())]
+        for one in changes
+    ]
 
 
 def to_finding(
@@ -264,10 +271,9 @@ def to_finding(
     doubtful: AbstractSet[Address],
 ) -> DriftFinding:
     """Return a planned change as a finding. before: those of the base to the same resource; None: not known."""
-    state = _STATES[change.action]
     renamed, goes_along = inputs.renamed.get(change.address), change.goes_with is not None
-    if renamed or (rename and rename.alike):
-        state = DriftState.RENAMED
+    is_renamed = renamed is not None or (rename is not None and bool(rename.alike))
+    state = DriftState.RENAMED if is_renamed else _STATES[change.action]
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
     known = {field_change.path for each in before or () for field_change in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.

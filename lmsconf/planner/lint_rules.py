@@ -2,97 +2,102 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
-from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, DeclaredCondition
-from lmsconf.kinds.group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
+from lmsconf.kinds.group import FEWEST_MEMBERS, ManualGroupSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER, is_named
 from lmsconf.kinds.shared.manifest_entry import PeopleList, format_time
-from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.smart_group import MATCHED_BY_CHOICE, SmartGroupRow, SmartGroupSpec, sorted_conditions
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import suspicion
+from lmsconf.model.plan import Action
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.people_sets import AudienceSize
     from lmsconf.planner.plan import DraftPlan
 
 
-class LintContext(Struct, frozen=True, kw_only=True):
+class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     """What lints look at. manifests: what applies in the workspace.
 
-    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
-    the manifests are known. sizes: how many people are in which audience after it, as far as that is known exactly.
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. draft: the plan; None
+    where only the manifests are known. sizes: how many people are in which audience after it, as far as that is known
+    exactly.
     """
 
     manifests: Manifests
     now: datetime
     timezone: tzinfo | None
-    plan: DraftPlan | None = None
+    draft: DraftPlan | None = None
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind by address: the order of files decides nothing."""
         return sorted(self.manifests.of_kind(kind)[0], key=lambda one: str(one.address))
 
+    @cached_property
+    def specs(self) -> Mapping[Address, Any]:
+        """What is declared of each resource."""
+        return {one.address: one.spec for one in self.manifests.declared}
 
-def archived_people(context: LintContext) -> frozenset[str]:
-    """Return the e-mails of people known to be archived: in a plan those after it, else those declared to be."""
-    if context.plan is not None:
-        return context.plan.planning.people.archived
-    return frozenset(one.address.name for one in context.of(USER) if one.spec.flags.get("archived"))
+    @cached_property
+    def rows(self) -> Mapping[Address, Any]:
+        """The live row of each declared resource, in a plan; None for a new one."""
+        results = () if self.draft is None else self.draft.results.values()
+        return {match.address: match.row for result in results for match in result.matches}
 
+    @cached_property
+    def archived(self) -> frozenset[str]:
+        """The e-mails of people known to be archived: in a plan those after it, else those declared to be."""
+        if self.draft is not None:
+            return self.draft.planning.people.archived
+        return frozenset(one.address.name for one in self.of(USER) if one.spec.flags.get("archived"))
 
-def lint_managers(
-    context: LintContext, declared: DesiredResource[Any], row: GroupRow | SmartGroupRow | None
-) -> Iterator[Problem]:
-    """Yield a finding for a group whose declared managers leave it without an active one. row: None for a new group."""
-    people: PeopleList | None = declared.spec.managers
-    managers = None if people is None else _managers(context, people, row)
-    if managers is not None and not managers - archived_people(context):
-        yield lint_problem(
-            "lint/no-active-manager",
-            "all its managers are archived" if managers else "nobody manages it",
-            source=declared.places.at("managers"),
-            address=declared.address,
-        )
-
-
-def _managers(context: LintContext, people: PeopleList, row: GroupRow | SmartGroupRow | None) -> frozenset[str] | None:
-    """Return the managers after the plan; None if they are not known."""
-    if people.whole:
-        return people.include
-    live = frozenset[RemoteId]() if row is None else row.managers
-    emails = {} if context.plan is None else context.plan.planning.people.emails
-    if context.plan is None or live is None or not live <= emails.keys():
-        return None
-    return (frozenset(emails[id] for id in live) | people.include) - people.exclude
+    @cached_property
+    def field_types(self) -> Mapping[str, str | None]:
+        """The types of custom fields: in a plan those after it, else the declared ones."""
+        declared = {one.address.name: one.spec.type for one in self.of(CUSTOM_FIELD)}
+        return declared if self.draft is None else self.draft.planning.field_types
 
 
-def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
-    for resource in context.of(CUSTOM_FIELD):
-        for choice in () if resource.spec.choices is None else resource.spec.choices.include:
-            yield from lint_name(resource.address, choice.name, resource.places.at(*choice.at), "the name of a choice")
+def _suspicious_names(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about names that probably hold characters that nobody meant to write."""
+    for declared in chain.from_iterable(context.of(kind.name) for kind in KINDS.values() if is_named(kind)):
+        named = [("its name", declared.address.name, declared.source)]
+        if declared.address.kind == CUSTOM_FIELD and declared.spec.choices is not None:
+            choices = declared.spec.choices.include
+            named += [("the name of a choice", one.name, declared.places.at(*one.at)) for one in choices]
+        for subject, name, source in named:
+            wrong = suspicion(name)
+            if wrong is not None:
+                message = f"{subject} {wrong}"
+                yield lint_problem("lint/suspicious-name", message, source=source, address=declared.address)
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
-    plan = context.plan
-    if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None or _has_room(plan):
+    if context.draft is None:
         return
-    used = _fields_in_conditions(plan)
+    fields, changes = context.draft.planning.snapshot.of(CUSTOM_FIELD), context.draft.plan.changes
+    actions = Counter(change.action for change in changes if change.address.kind == CUSTOM_FIELD)
+    after = len(fields.rows) + actions[Action.CREATE] - actions[Action.DELETE]
+    if fields.incomplete is not None or after < MOST_FIELDS:
+        return
+    used = _fields_in_conditions(context.draft)
     for declared in context.of(CUSTOM_FIELD):
         if used is not None and declared.address.name not in used:
             yield lint_problem(
@@ -103,44 +108,53 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _has_room(plan: DraftPlan) -> bool:
-    """Return whether the workspace can hold another field after the plan."""
-    planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
-    created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
-    return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created < MOST_FIELDS
-
-
-def _deleted(plan: DraftPlan, matched: MatchResult[Any, Any]) -> frozenset[str]:
-    """Return the ids of the resources of one kind that the plan deletes."""
-    if plan.planning.policy.additive:
-        return frozenset()
-    return frozenset(deletion.row.id for deletion in matched.deletions if plan.planning.chosen(deletion.address))
-
-
-def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
+def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
-    planning, matched = plan.planning, plan.results[SMART_GROUP]
-    listing = planning.snapshot.of(SMART_GROUP)
-    if listing.incomplete is not None:
+    changes = (change for change in draft.plan.changes if change.address.kind == SMART_GROUP)
+    deleted = {change.id for change in changes if change.action is Action.DELETE}
+    listing = draft.planning.snapshot.of(SMART_GROUP)
+    live = [row.conditions for row in listing.rows if row.id not in deleted]
+    if listing.incomplete is not None or None in live:
         return None
-    deleted = _deleted(plan, matched)
-    fields = {condition.field for match in matched.matches for condition in match.declared.spec.conditions or ()}
-    for conditions in (row.conditions for row in listing.rows if row.id not in deleted):
-        if conditions is None:
-            return None
-        fields |= {planning.registry.name(CUSTOM_FIELD, condition.field) or "" for condition in conditions}
-    return frozenset(fields)
+    names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
+    matches = draft.results[SMART_GROUP].matches
+    declared = (one.field for match in matches for one in match.declared.spec.conditions or ())
+    return frozenset((*names, *declared))
 
 
 def lint_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared groups."""
-    rows = _live_rows(context, GROUP)
     by_members: dict[frozenset[str], DesiredResource[ManualGroupSpec]] = {}
     for declared in context.of(GROUP):
-        yield from lint_managers(context, declared, rows.get(declared.address))
+        yield from lint_managers(context, declared)
         members = declared.spec.members
         if members is not None and members.whole and len(members.include) >= FEWEST_MEMBERS:
             yield from _duplicate(declared, by_members.setdefault(members.include, declared), "members")
+
+
+def lint_managers(context: LintContext, declared: DesiredResource[Any]) -> Iterator[Problem]:
+    """Yield a finding for a group whose declared managers leave it without an active one."""
+    managers = _managers(context, declared)
+    if managers is not None and not managers - context.archived:
+        yield lint_problem(
+            "lint/no-active-manager",
+            "all its managers are archived" if managers else "nobody manages it",
+            source=declared.places.at("managers"),
+            address=declared.address,
+        )
+
+
+def _managers(context: LintContext, declared: DesiredResource[Any]) -> frozenset[str] | None:
+    """Return the managers after the plan; None if they are not declared, or not known."""
+    people: PeopleList | None = declared.spec.managers
+    if people is None or people.whole:
+        return None if people is None else people.include
+    row = context.rows.get(declared.address)
+    live = frozenset[RemoteId]() if row is None else row.managers
+    emails = {} if context.draft is None else context.draft.planning.people.emails
+    if context.draft is None or live is None or not live <= emails.keys():
+        return None
+    return (frozenset(emails[id] for id in live) | people.include) - people.exclude
 
 
 def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key: str) -> Iterator[Problem]:
@@ -155,38 +169,27 @@ def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key:
         )
 
 
-def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
-    """Return the rows of the live resources of a kind that are declared."""
-    matches = () if context.plan is None else context.plan.results[kind].matches
-    return {match.address: match.row for match in matches}
-
-
 def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared smart groups."""
-    named = {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
-    types = named if context.plan is None else context.plan.planning.field_types
-    rows = _live_rows(context, SMART_GROUP)
     by_conditions: dict[tuple[DeclaredCondition, ...], DesiredResource[SmartGroupSpec]] = {}
     for declared in context.of(SMART_GROUP):
-        row = rows.get(declared.address)
-        yield from lint_managers(context, declared, row)
+        yield from lint_managers(context, declared)
         if declared.spec.conditions is not None:
-            yield from list(_impossible(declared, row, types)) or _size(context, declared)
+            yield from list(_impossible(context, declared)) or _size(context, declared)
             conditions = sorted_conditions(declared.spec.conditions)
             yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
 
 
-def _impossible(
-    declared: DesiredResource[SmartGroupSpec], row: SmartGroupRow | None, types: Mapping[str, str]
-) -> Iterator[Problem]:
+def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
     """Yield a finding for each single-choice field of which no choice meets all conditions."""
+    row: SmartGroupRow | None = context.rows.get(declared.address)
     if row is not None and any(one.system_condition not in MATCHED_BY_CHOICE for one in row.conditions or ()):
         # A declared condition without a system condition keeps that of the live one.
         return
     common: dict[str, frozenset[str]] = {}
     for position, condition in enumerate(declared.spec.conditions or ()):
         asks = condition.choices and condition.system_condition in MATCHED_BY_CHOICE
-        if not asks or types.get(condition.field) != "CHOICE":
+        if not asks or context.field_types.get(condition.field) != "CHOICE":
             continue
         before = common.get(condition.field, condition.choices)
         common[condition.field] = before & condition.choices
@@ -211,15 +214,9 @@ def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> It
         yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
 
 
-_Assignment: TypeAlias = DesiredResource[AssignmentSpec]
-_Groups: TypeAlias = Mapping[Address, ManualGroupSpec]
-
-
 def lint_assignments(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared assignments."""
-    archived = archived_people(context)
-    groups = {one.address: one.spec for one in context.of(GROUP)}
-    by_content: defaultdict[object, list[_Assignment]] = defaultdict(list)
+    by_content: defaultdict[object, list[DesiredResource[AssignmentSpec]]] = defaultdict(list)
     for declared in context.of(CONTENT_TARGET):
         until = declared.spec.visible_until
         if until is not None and until < context.now:
@@ -232,54 +229,52 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
             continue
         by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
         if declared.spec.audience.kind == USER:
-            if declared.spec.audience.name in archived:
+            if declared.spec.audience.name in context.archived:
                 yield lint_problem(
                     "lint/archived-assignee",
                     f"{declared.spec.audience.name} is archived",
                     source=declared.source,
                     address=declared.address,
                 )
-        elif declared.spec.mandatory and _is_empty(context, declared.spec.audience, groups, archived):
+        elif declared.spec.mandatory and _is_empty(context, declared.spec.audience):
             yield lint_problem(
                 "lint/empty-mandatory",
                 "it is mandatory, and nobody who is active is in its audience",
                 source=declared.source,
                 address=declared.address,
             )
-    conditions = {one.address: one.spec.conditions for one in context.of(SMART_GROUP) if one.spec.conditions}
     for assignments in by_content.values():
         audiences = [one for one in assignments if one.spec.audience.kind != USER]
         audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
         for declared in assignments:
-            own = declared.spec.audience
-            others = (one for one in audiences if one.spec.audience != own)
             # One at a time: the first that overrules it is enough.
-            around = (one for one in others if _contains(one.spec.audience, own, groups, conditions))
-            yield from _overruled(declared, around)
+            found = (_overruled(context, declared, other) for other in audiences)
+            yield from islice(filter(None, found), 1)
 
 
-def _is_empty(context: LintContext, audience: Address, groups: _Groups, archived: frozenset[str]) -> bool:
+def _is_empty(context: LintContext, audience: Address) -> bool:
     """Return whether it is known that nobody who is active is in an audience."""
     size = context.sizes.get(audience)
     if size is not None:
         return size.people == 0
-    spec = groups.get(audience)
-    return spec is not None and spec.members is not None and spec.members.whole and spec.members.include <= archived
+    members = _members(context, audience)
+    return members is not None and members.whole and members.include <= context.archived
 
 
-def _contains(
-    wide: Address,
-    narrow: Address,
-    groups: _Groups,
-    conditions: Mapping[Address, tuple[DeclaredCondition, ...]],
-) -> bool:
+def _members(context: LintContext, group: Address) -> PeopleList | None:
+    """Return the declared members of a group; None for another audience."""
+    spec = context.specs.get(group)
+    return spec.members if isinstance(spec, ManualGroupSpec) else None
+
+
+def _contains(context: LintContext, wide: Address, narrow: Address) -> bool:
     """Whether everybody in one audience is in another one, for certain."""
     if wide == EVERYONE:
         return True
     if narrow.kind == USER:
-        spec = groups.get(wide)
-        return spec is not None and spec.members is not None and narrow.name in spec.members.include
-    asked, met = conditions.get(wide, ()), conditions.get(narrow, ())
+        members = _members(context, wide)
+        return members is not None and narrow.name in members.include
+    asked, met = (getattr(context.specs.get(one), "conditions", None) or () for one in (wide, narrow))
     return bool(asked) and all(any(_implies(one, other) for one in met) for other in asked)
 
 
@@ -289,43 +284,39 @@ def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
     return same and asks and bool(condition.choices) and condition.choices <= other.choices
 
 
-def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator[Problem]:
-    """Yield a finding for the first assignment to a larger audience that leaves this one without effect."""
-    for other in around:
-        message = _contradiction(declared.spec, other.spec)
-        if message is not None:
-            yield lint_problem(
-                "lint/contradicting-assignments",
-                message,
-                source=declared.source,
-                address=declared.address,
-                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
-            )
-            return
+def _overruled(
+    context: LintContext, declared: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]
+) -> Problem | None:
+    """Return the finding for an assignment that one to a larger audience leaves without effect."""
+    narrow, wide = declared.spec, other.spec
+    is_within = wide.audience != narrow.audience and _contains(context, wide.audience, narrow.audience)
+    message = _contradiction(narrow, wide) if is_within else None
+    if message is None:
+        return None
+    return lint_problem(
+        "lint/contradicting-assignments",
+        message,
+        source=declared.source,
+        address=declared.address,
+        remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+    )
 
 
 def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
     """Return what an assignment to a larger audience overrules; None for nothing."""
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
-    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
-        return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
+    is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
-    if wide.mandatory == narrow.mandatory and is_longer:
-        return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
-    return None
+    if is_overruled:
+        return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
+    hides_nothing = f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
+    return hides_nothing if is_longer and wide.mandatory == narrow.mandatory else None
 
 
 def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
     """Return when a window opens and closes; an open side is the first or the last time that there is."""
     always = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     return spec.visible_from or always[0], spec.visible_until or always[1]
-
-
-def lint_name(address: Address, name: str, source: SourceLocation, subject: str) -> Iterator[Problem]:
-    """Yield a finding about a name that probably holds characters that nobody meant to write. subject: whose name."""
-    wrong = suspicion(name)
-    if wrong is not None:
-        yield lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=address)
 
 
 def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
@@ -341,7 +332,7 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
         manifests=draft.manifests,
         now=datetime.fromisoformat(draft.plan.created_at),
         timezone=draft.planning.policy.timezone,
-        plan=draft,
+        draft=draft,
         sizes=sizes,
     )
     findings = _run(context, draft.lint_levels)
@@ -351,7 +342,5 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
 
 
 def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> Iterator[Problem]:
-    named = (one for kind in KINDS.values() if is_named(kind) for one in context.of(kind.name))
-    names = (lint_name(one.address, one.address.name, one.source, "its name") for one in named)
-    lints = (_suspicious_choices, _unused_fields, lint_groups, lint_smart_groups, lint_assignments)
-    return apply_levels(chain(*(lint(context) for lint in lints), *names), levels)
+    lints = (_suspicious_names, _unused_fields, lint_groups, lint_smart_groups, lint_assignments)
+    return apply_levels(chain.from_iterable(lint(context) for lint in lints), levels)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from functools import reduce
+from typing import Any, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
@@ -19,7 +20,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation,
 from lmsconf.kinds.custom_field.lost_answers import report_hidden_answers
 from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.group import only_listed_people
-from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
+from lmsconf.kinds.kind_functions import finish_matching, match_all, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
@@ -68,8 +69,8 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     planning: PlanContext
     items: tuple[PlannedResource, ...]
     manifests: Manifests
-    results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
-    lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
+    results: Mapping[str, MatchResult[Any, Any]]
+    lint_levels: Mapping[str, LintLevel]
     protect: tuple[tuple[str, ...], ...] = ()
 
 
@@ -87,13 +88,10 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = manifests.in_workspace(policy.workspace)
-    planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, api_spec)
-    finish_matching(planning, results)
-    items = add_side_effects(planning, selection, items)
-    _check_declarations(planning, selection, entries, items, results)
-    for item in items:
-        item.steps = plan_steps(planning, item.subject, item.sides)
+    entries = _by_address(manifests.in_workspace(policy.workspace))
+    selection = _selection(entries, snapshot, policy, api_spec)
+    planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
+    results, items, left_out = _compared(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     report_hidden_answers(planning, arranged)
     problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
@@ -122,13 +120,7 @@ def draft_plan(
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
-        unmanaged=tuple(
-            UnmanagedResources(
-                kind=kind, addresses=tuple(sorted(one.address for one in of.unmanaged)), left_alone=of.left_alone
-            )
-            for kind, of in results.items()
-            if of.unmanaged or of.left_alone
-        ),
+        unmanaged=_unmanaged(results),
         fingerprints=_fingerprints(planning, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
@@ -145,67 +137,61 @@ def draft_plan(
     )
 
 
-def _check_declarations(
-    planning: PlanContext,
-    selection: Selection,
-    entries: Manifests,
-    items: Sequence[PlannedResource],
-    results: Mapping[str, MatchResult[Any, Any]],
-) -> None:
-    """Report what `--only`, `--except`, `until` and `leave_alone` do not allow, and references to a name left out."""
+def _by_address(manifests: Manifests) -> Manifests:
+    """Return the manifests with their entries sorted, so that the order of files decides nothing."""
+    declared, absent = (sorted(of, key=lambda one: one.address) for of in (manifests.declared, manifests.absent))
+    return replace(manifests, declared=tuple(declared), absent=tuple(absent))
+
+
+def _selection(entries: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> Selection:
+    """Return what is planned.
+
+    `--only` and `--except` may name resources that are live and not declared, which are known only after matching.
+    """
+    selection = Selection(entries.declared, policy, absent=entries.absent)
+    if not (policy.only or policy.excluded):
+        return selection
+    planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
+    live = _live_addresses(match_all(planning, entries), snapshot)
+    return Selection(entries.declared, policy, absent=entries.absent, live=live)
+
+
+def _compared(
+    planning: PlanContext, selection: Selection, entries: Manifests
+) -> tuple[dict[str, MatchResult[Any, Any]], list[PlannedResource], list[Address]]:
+    """Match the declarations of every kind with what is live, and compare those that are selected.
+
+    Return the matches by kind, what differs, with its steps, and what `--additive` leaves out.
+    """
+    results: dict[str, MatchResult[Any, Any]] = {}
+    items: list[PlannedResource] = []
+    left_out: list[Address] = []
+    for name, kind in KINDS.items():
+        results[name] = match_kind(planning, name, *entries.of_kind(name))
+        items.extend(planned_resources(kind, planning, selection, results[name], left_out))
+    finish_matching(planning, results)
+    items = add_side_effects(planning, selection, items)
     policy = planning.policy
-    found = [
+    planning.problems += [
         *(() if policy.verifying else selection.problems()),
         *find_expired_absent(entries.absent, policy),
         *find_left_alone([*entries.declared, *entries.absent], policy),
         *find_left_alone_renames(results.values(), policy),
     ]
-    planning.problems.extend(found)
     report_unrenamed_references(planning, items, results)
+    for item in items:
+        item.steps = plan_steps(planning, item.subject, item.sides)
+    return results, items, left_out
 
 
-class _Matched(NamedTuple):
-    """The declarations and what is live. results: by kind. items: what differs. left_out: what `--additive` skips."""
-
-    planning: PlanContext
-    selection: Selection
-    results: dict[str, MatchResult[Any, Any]]
-    items: list[PlannedResource]
-    left_out: list[Address]
-
-
-def _match_selected(
-    entries: Manifests,
-    snapshot: Snapshot,
-    policy: Policy,
-    api_spec: ApiSpec,
-) -> _Matched:
-    """Match the declarations of every kind with what is live, and compare those that are selected.
-
-    `--only` and `--except` may name resources that are live and not declared. These are known only after matching. If
-    they change the selection, match again with it.
-    """
-
-    def match_all(selection: Selection) -> _Matched:
-        planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
-        matched = _Matched(planning, selection, {}, [], [])
-        for name, kind in KINDS.items():
-            declared, absent = entries.of_kind(name)
-            declared.sort(key=lambda resource: resource.address)
-            absent.sort(key=lambda entry: entry.address)
-            result = matched.results[name] = match_kind(planning, name, declared, absent)
-            matched.items.extend(planned_resources(kind, planning, selection, result, matched.left_out))
-        return matched
-
-    selection = Selection(entries.declared, policy, absent=entries.absent)
-    matched = match_all(selection)
-    if not (policy.only or policy.excluded):
-        return matched
-    live = _live_addresses(matched.results, snapshot)
-    with_live = Selection(entries.declared, policy, absent=entries.absent, live=live)
-    if (with_live.only, with_live.excluded) == (selection.only, selection.excluded):
-        return matched._replace(selection=with_live)
-    return match_all(with_live)
+def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> tuple[UnmanagedResources, ...]:
+    return tuple(
+        UnmanagedResources(
+            kind=kind, addresses=tuple(sorted(one.address for one in of.unmanaged)), left_alone=of.left_alone
+        )
+        for kind, of in results.items()
+        if of.unmanaged or of.left_alone
+    )
 
 
 def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
@@ -213,19 +199,18 @@ def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> di
 
     It is a combined one where a resource and a deleted duplicate share an address.
     """
-    fingerprints: dict[str, str] = {}
-    for item in items:
-        address, digest = str(item.address), _fingerprint(KINDS[item.address.kind], planning, item)
-        fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
-    return fingerprints
+    return {
+        address: reduce(lambda one, other: sha256([one, other]), (_fingerprint(planning, item) for item in same))
+        for address, same in grouped(items, lambda item: str(item.address)).items()
+    }
 
 
-def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> str:
+def _fingerprint(planning: PlanContext, item: PlannedResource) -> str:
     """Return a digest of the live row that is the same after a full read and a partial one.
 
     Only a full read has undeclared attributes of people, and archived members of groups, so these are left out.
     """
-    subject, row = item.subject, item.subject.row
+    kind, subject, row = KINDS[item.address.kind], item.subject, item.subject.row
     if isinstance(subject, Match) and subject.row is not None:
         if kind.is_person:
             row = declared_row(subject.row, subject.declared.spec)
@@ -260,28 +245,33 @@ def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
 def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     """Return each dialect key that calls of a plan rely on → these calls. Keys are sorted, calls in their order."""
     created = {change.address for change in plan.changes if change.action is Action.CREATE}
-    relying: dict[str, list[Call]] = {}
-    sent: set[tuple[Address, str]] = set()
-    for call in plan.calls:
-        # In a new resource the first call of an operation finds an empty list, and later ones what it added.
-        finds_nothing = call.address in created and (call.address, call.operation) not in sent
-        sent.add((call.address, call.operation))
-        for key in assumed_keys_of_call(api_spec, call.operation, call.path, call.body, finds_nothing=finds_nothing):
-            relying.setdefault(key, []).append(call)
-    return dict(sorted(relying.items()))
+    # In a new resource the first call of an operation finds an empty list, and later ones what it added.
+    first = {(call.address, call.operation): call.id for call in reversed(plan.calls)}
+    relying = grouped(
+        (
+            (key, call)
+            for call in plan.calls
+            for key in assumed_keys_of_call(
+                api_spec,
+                call.operation,
+                call.path,
+                call.body,
+                finds_nothing=call.address in created and first[call.address, call.operation] == call.id,
+            )
+        ),
+        lambda one: one[0],
+    )
+    return {key: [call for _, call in relying[key]] for key in sorted(relying)}
 
 
 def _selected_problems(
     planning: PlanContext, entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Yield the problems of selected resources, located at their entries, and those of the plan as a whole."""
-    sought = {problem.address for problem in planning.problems if problem.source is None}
-    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {
-        entry.address: entry for entry in entries if entry.address in sought
-    }
+    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] = {entry.address: entry for entry in entries}
     for problem in planning.problems:
         if problem.address is None or planning.chosen(Address.parse(problem.address)):
-            entry = None if problem.source is not None else by_address.get(problem.address or "")
+            entry = by_address.get(problem.address or "") if problem.source is None else None
             yield problem if entry is None else replace(problem, source=entry.source)
 
 
@@ -363,9 +353,10 @@ def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
     match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
-            for choice in choices:
-                if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):
-                    yield str(choice.get("name")), str(choice["choiceId"])
+            kept = [
+                choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str)
+            ]
+            yield from ((str(choice.get("name")), str(choice["choiceId"])) for choice in kept)
 
 
 def people_ids(plan: Plan) -> frozenset[RemoteId]:

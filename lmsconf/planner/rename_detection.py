@@ -98,14 +98,18 @@ def _live_resources(
         if content is not None and (policy.compares != 0 or id in deleted):
             is_unique = names[name] == 1
             pin = f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}"
-            found = RenameCandidate(
-                address=resource.address,
-                id=id,
-                why="",
-                line=f"previously: [{quote_name(name)}]" if is_unique else pin,
-                is_earlier_name=is_unique,
+            yield _Old(
+                RenameCandidate(
+                    address=resource.address,
+                    id=id,
+                    why="",
+                    line=f"previously: [{quote_name(name)}]" if is_unique else pin,
+                    is_earlier_name=is_unique,
+                ),
+                content,
+                id in deleted,
+                id in absent,
             )
-            yield _Old(found, content, id in deleted, id in absent)
 
 
 def _compared(
@@ -119,7 +123,7 @@ def _compared(
         replaced = planning.replaced.get(change.address, set())
         alike = _alike(content, by_key, paired | replaced)
         paired.update(old.found.id for old in alike if old.is_deleted)
-        close = [] if alike else [*_close(change, content, [old for old in olds if old.found.id not in replaced])]
+        close = [] if alike else _close(change, content, [old for old in olds if old.found.id not in replaced])
         rename = PossibleRename(
             address=change.address,
             alike=tuple(replace(old.found, why=f"the same {content.of}") for old in alike if not old.is_absent),
@@ -147,15 +151,11 @@ def _alike(
 
 def _same_content(change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
     """Return the warning for a creation with the content of live resources."""
-    first = alike[0]
-    if first.is_deleted:
-        summary = (
-            f'"{first.found.address.name}" is deleted and "{change.address.name}" is created with the same content'
-        )
-    else:
-        stay = _first([str(old.found.address) for old in alike])
-        summary = f"it would be created beside {join_words(stay, 'and')}, with the same {content.of}"
-    return _possible_rename(change, summary, [old.found.line for old in alike], is_deleted=first.is_deleted)
+    first, stay = alike[0], _first([str(old.found.address) for old in alike])
+    beside = f"it would be created beside {join_words(stay, 'and')}, with the same {content.of}"
+    instead = f'"{first.found.address.name}" is deleted and "{change.address.name}" is created with the same content'
+    lines = [old.found.line for old in alike]
+    return _possible_rename(change, instead if first.is_deleted else beside, lines, is_deleted=first.is_deleted)
 
 
 def _not_compared(kind: Kind, compares: int | None, unmanaged: int) -> Iterator[Problem]:
@@ -170,8 +170,8 @@ def _not_compared(kind: Kind, compares: int | None, unmanaged: int) -> Iterator[
         )
 
 
-def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterator[tuple[_Old, str]]:
-    """Yield the one with mostly equal content, else one with a close name where content cannot be compared."""
+def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> list[tuple[_Old, str]]:
+    """Return the one with mostly equal content, else one with a close name where content cannot be compared."""
     same_type = [old for old in olds if old.content.type == content.type]
     if content.key is not None:
         others = [old for old in same_type if old.content.key is not None]
@@ -179,12 +179,10 @@ def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterato
         if most is not None and 2 * len(most.content.items & content.items) > max(
             len(content.items), len(most.content.items)
         ):
-            yield most, f"most of the same {content.of}"
-            return
+            return [(most, f"most of the same {content.of}")]
     blank = {old.found.address.name: old for old in same_type if content.key is None or old.content.key is None}
     name = nearest_name(change.address.name, blank)
-    if name is not None:
-        yield blank[name], "a close name"
+    return [] if name is None else [(blank[name], "a close name")]
 
 
 def _first(texts: Sequence[str]) -> list[str]:

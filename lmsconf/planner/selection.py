@@ -29,7 +29,6 @@ from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, n
 
 AMBIGUOUS: Final = "select/ambiguous"
 """The code of the error for words that mean several resources."""
-_SUGGESTED: Final = 3
 _RESTORED: Final = str.maketrans({"\u00a0": " ", "\u00a6": "|", "\u200b": None})
 """What a comment makes of an address: no-break spaces of spaces, `¦` of `|`, and a zero-width space in a mention."""
 
@@ -50,11 +49,9 @@ def canonical_pattern(text: str) -> str:
     """Return what was typed as a pattern over addresses: escapes decoded, kind and name as addresses spell them."""
     pattern = normalize_name(decode_typed(text))
     word, slash, rest = pattern.partition("/")
-    kind = next((kind for kind in KINDS.values() if word in kind_words(kind)), None)
-    if not slash:
-        return pattern
+    kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)
     if kind is None:
-        return f"{CONTENT_TARGET}/{rest} -> *" if word == CONTENT else pattern
+        return f"{CONTENT_TARGET}/{rest} -> *" if slash and word == CONTENT else pattern
     if kind.is_person:
         rest = rest.casefold()
     if parts := split_address(Address(kind.name, rest)):
@@ -71,11 +68,11 @@ def resolve_pattern(text: str, known: Sequence[Address]) -> ResolvedPattern:
     """Return the pattern that the text means among these addresses."""
     for typed in dict.fromkeys((text, text.translate(_RESTORED))):
         pattern = canonical_pattern(typed)
-        if pattern in known:
-            return ResolvedPattern(text, exact_pattern(pattern), matches=True)
-        if any(matches_pattern(address, pattern) for address in known):
+        exact = [address for address in known if address == pattern]
+        if not exact and any(matches_pattern(address, pattern) for address in known):
             return ResolvedPattern(text, pattern, matches=True)
-        meant = [] if any(pattern.startswith(f"{kind}/") for kind in KINDS) else _meant_addresses(typed, known)
+        has_kind = any(pattern.startswith(f"{kind}/") for kind in KINDS)
+        meant = exact[:1] if exact or has_kind else _meant_addresses(typed, known)
         if len(meant) == 1:
             return ResolvedPattern(text, exact_pattern(meant[0]), matches=True)
         if meant:
@@ -122,13 +119,12 @@ def nearest_addresses(pattern: ResolvedPattern, known: Sequence[Address]) -> lis
     name = rest if slash else pattern.pattern
     same = [address for address in known if address.text == name or matches_pattern(address.name, name)]
     if same:
-        return sorted(set(same))[:_SUGGESTED]
-    if slash and kind in KINDS:
-        by_text = {address.text: address for address in known if address.kind == kind}
-        return [by_text[text] for text in nearest_names(rest, by_text, _SUGGESTED)]
+        return sorted(set(same))[:3]
+    of_kind = {address.text: address for address in known if address.kind == kind}
     by_name = {address.name: address for address in known} | {str(address): address for address in known}
-    near = nearest_names(name, by_name, _SUGGESTED) or nearest_names(pattern.pattern, by_name, _SUGGESTED)
-    return list(dict.fromkeys(by_name[one] for one in near))
+    among = of_kind if slash and kind in KINDS else by_name
+    near = nearest_names(name, among, 3) or nearest_names(pattern.pattern, among, 3)
+    return list(dict.fromkeys(among[one] for one in near))
 
 
 def typed_name(text: str, kinds: Iterable[Kind]) -> str:
@@ -152,13 +148,13 @@ class Selection:
         live: Iterable[Address] = (),
     ) -> None:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
-        self._needed: set[Address] = set()
-        self._known: list[Address] = []
-        if policy.only or policy.excluded:
-            earlier = (address for resource in declared for address in _earlier_addresses(resource))
-            replaced = (address for resource in declared for address in _replaced(resource))
-            own = (entry.address for entry in (*declared, *absent))
-            self._known = list(dict.fromkeys((*own, *replaced, *earlier, *live)))
+        known = chain(
+            (entry.address for entry in (*declared, *absent)),
+            chain.from_iterable(map(_replaced, declared)),
+            chain.from_iterable(map(_earlier_addresses, declared)),
+            live,
+        )
+        self._known = list(dict.fromkeys(known if policy.only or policy.excluded else ()))
         self._patterns = {
             option: [resolve_pattern(text, self._known) for text in texts]
             for option, texts in (("--only", policy.only), ("--except", policy.excluded))
@@ -166,18 +162,7 @@ class Selection:
         self.only, self.excluded = (tuple(one.pattern for one in given) for given in self._patterns.values())
         by_address = {resource.address: resource for resource in declared}
         self._left_out = _meant(by_address, self.excluded)
-        if self.only:
-            self._add_needs(by_address)
-
-    def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
-        replacing = (at for at, one in declared.items() if any(_fits(old, self.only) for old in _replaced(one)))
-        todo = [*_meant(declared, self.only), *replacing]
-        while todo:
-            address = todo.pop()
-            if address not in self._needed and address in declared:
-                self._needed.add(address)
-                self._needed.update(_replaced(declared[address]))
-                todo.extend(dependencies(declared[address]))
+        self._needed = _needs(by_address, self.only) if self.only else set[Address]()
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
@@ -206,6 +191,20 @@ class Selection:
             for pattern in patterns
             if not pattern.matches
         )
+
+
+def _needs(declared: Mapping[Address, DesiredResource[Any]], only: Iterable[str]) -> set[Address]:
+    """Return what these patterns mean, and, transitively, everything declared that it needs."""
+    needed: set[Address] = set()
+    replacing = (at for at, one in declared.items() if any(_fits(old, only) for old in _replaced(one)))
+    todo = [*_meant(declared, only), *replacing]
+    while todo:
+        address = todo.pop()
+        if address not in needed and address in declared:
+            needed.add(address)
+            needed.update(_replaced(declared[address]))
+            todo.extend(dependencies(declared[address]))
+    return needed
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:

@@ -125,15 +125,16 @@ class RedactionContext:
 
     def redacted(self, value: Any) -> Any:
         """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
-        if isinstance(value, str):
-            return self.redact_text(value)
-        if isinstance(value, Struct):
-            names = (name for name in value.__struct_fields__ if name != "id")
-            return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
-        if isinstance(value, tuple | frozenset):
-            return type(value)(map(self.redacted, value))
-        if value is None or isinstance(value, bool | int | float):
-            return value
+        match value:
+            case str():
+                return self.redact_text(value)
+            case Struct():
+                names = (name for name in value.__struct_fields__ if name != "id")
+                return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
+            case tuple() | frozenset():
+                return type(value)(map(self.redacted, value))
+            case bool() | int() | float() | None:
+                return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
 
     def redact_people(
@@ -213,19 +214,17 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
         TargetRow: partial(_assignments, redaction),
     }
     listings: dict[str, Listing[HasId]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        for row_type in kind.row_types:
-            name = row_type.listing
-            if (whole := snapshot.listings.get(name)) is not None:
-                # Undeclared people are left out, and counted for each list of a row.
-                shown: Iterable[HasId] = (
-                    replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
-                    for row in snapshot.rows(row_type)
-                )
-                rows = tuple(own[row_type]() if row_type in own else shown)
-                # Not with the reason of an incomplete listing, which may quote a response with people in it.
-                incomplete = redaction.incomplete.get(name, whole.incomplete and "it was not read completely")
-                listings[name] = Listing(rows=rows, incomplete=incomplete)
+    row_types = [row_type for kind in in_snapshot_order(KINDS.values()) for row_type in kind.row_types]
+    for row_type in (one for one in row_types if one.listing in snapshot.listings):
+        # Undeclared people are left out, and counted for each list of a row.
+        shown: Iterable[HasId] = (
+            replace(redaction.redacted(row), **_changed_lists(row, redaction.redact_people))
+            for row in snapshot.rows(row_type)
+        )
+        rows = tuple(own[row_type]() if row_type in own else shown)
+        # Not with the reason of an incomplete listing, which may quote a response with people in it.
+        why = snapshot.of(row_type.listing).incomplete and "it was not read completely"
+        listings[row_type.listing] = Listing(rows=rows, incomplete=redaction.incomplete.get(row_type.listing, why))
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
     return replace(
         snapshot,
@@ -265,10 +264,14 @@ def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any])
     if listing == PersonRow.listing:
         yield from restoring.stand_ins
     if listing == AdminRow.listing:
-        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))
-    for kind, content, type in restoring.counted if listing == TargetRow.listing else ():
-        for id in restoring.placeholder_ids(kind, content, type) if kind == CONTENT_TARGET else ():
-            yield TargetRow(content, id, type)
+        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", "admins"))
+    if listing == TargetRow.listing:
+        targets = [(content, type) for kind, content, type in restoring.counted if kind == CONTENT_TARGET]
+        yield from (
+            TargetRow(content, id, type)
+            for content, type in targets
+            for id in restoring.placeholder_ids(CONTENT_TARGET, content, type)
+        )
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
@@ -297,15 +300,11 @@ def named_people(manifests: Manifests) -> frozenset[str]:
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:
-    """Yield every string in the manifests' entries."""
-    for entry in manifests.declared:
-        yield from texts_in((entry.address.name, entry.spec, entry.previously, entry.about))
-    for absent in manifests.absent:
-        yield from texts_in((absent.address.name, absent.spec))
+    """Return every string in the manifests' entries."""
+    declared = [(entry.address.name, entry.spec, entry.previously, entry.about) for entry in manifests.declared]
+    return texts_in([declared, [(entry.address.name, entry.spec) for entry in manifests.absent]])
 
 
-_LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
-_ADMINS: Final = "admins"
 _LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
 """Row type → its lists of people."""
 
@@ -361,16 +360,19 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = {*(spec.declared_keys & _LISTED), *(RIGHTS if spec.needs_live_rights else ())}
-    kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
-    if "metadata" in spec.declared_keys and row.metadata is not None:
-        kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
-    if "answers" in spec.declared_keys and row.answers is not None:
-        fields = {name for declared in spec.answers for name in (declared, *names.get(declared, ()))}
-        kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
-    if "custom_archive_date" in spec.declared_keys:
-        kept["archive_date"] = row.archive_date
-    return replace(bare, **kept, manages=row.manages)
+    declared = spec.declared_keys
+    listed = declared & {"first_name", "last_name", "language", "applications"}
+    fields = {name for one in spec.answers for name in (one, *names.get(one, ()))}
+    metadata = tuple(pair for pair in row.metadata or () if pair[0] in spec.metadata)
+    answers = tuple(answer for answer in row.answers or () if answer.field in fields)
+    return replace(
+        bare,
+        **{key: getattr(row, key) for key in (*listed, *(RIGHTS if spec.needs_live_rights else ()))},
+        metadata=metadata if "metadata" in declared and row.metadata is not None else None,
+        answers=answers if "answers" in declared and row.answers is not None else None,
+        archive_date=row.archive_date if "custom_archive_date" in declared else None,
+        manages=row.manages,
+    )
 
 
 def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
@@ -389,7 +391,7 @@ def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -
         if row.id in specs and specs[row.id].needs_live_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
-            redaction.count_person(ADMIN, "", _ADMINS, row.id)
+            redaction.count_person(ADMIN, "", "admins", row.id)
 
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
@@ -400,23 +402,22 @@ def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
 
 def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
     """Yield assignments to groups and to people who are shown, and count the others of each content."""
-    planning = redaction.planning
-    names: dict[str, dict[str, str]] = {}
+    planning, registry = redaction.planning, redaction.planning.registry
     for kind in (GROUP, SMART_GROUP, USER):
-        names[kind] = {row.id: row.name for row in planning.snapshot.of(kind).rows}
-        for id, name in names[kind].items():
-            planning.registry.set_display_name(kind, name, RemoteId(id))
+        for named in planning.snapshot.of(kind).rows:
+            registry.set_display_name(kind, named.name, named.id)
     for row in planning.snapshot.rows(TargetRow):
         audience = resolve_audience(planning, row)
         kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
         if kinds and USER not in kinds:
             # The `name` of a target is that of its audience, which may be a person.
-            is_group = row.label in (names[GROUP].get(row.target), names[SMART_GROUP].get(row.target))
+            is_group = row.label in (registry.name(GROUP, row.target), registry.name(SMART_GROUP, row.target))
             yield replace(row, label=redaction.redact_text(row.label) if is_group else "")
         elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
             if kinds and audience is None:
-                why = "an assignment is for an id that is both a person's and a group's"
-                redaction.incomplete[CONTENT_TARGET] = why
+                redaction.incomplete[CONTENT_TARGET] = (
+                    "an assignment is for an id that is both a person's and a group's"
+                )
             redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)

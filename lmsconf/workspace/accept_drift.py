@@ -93,14 +93,14 @@ def address_before_rename(address: Address, renamed: Mapping[Address, Address]) 
 
 
 def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
-    hint = "Change the manifests by hand."
-    if finding.state is DriftState.UNDECLARED and finding.source is None:
-        hint = f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
+    is_owned = finding.state is DriftState.UNDECLARED and finding.source is None
     return Problem(
         code="editing/not-settled",
         message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be "
         + finding.state.value.replace("_", " "),
-        hint=hint,
+        hint=f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
+        if is_owned
+        else "Change the manifests by hand.",
         source=finding.source,
         address=str(finding.address),
     )
@@ -168,10 +168,12 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
         known = {one.address for one in _all_findings(self.drift)}
         accepted = {finding.address for finding in draft.accepted}
-        for finding in findings:
-            address = address_before_rename(finding.address, draft.renamed)
-            if address in accepted or address not in known:
-                yield _unsettled(finding, is_new=address not in accepted)
+        found = [(finding, address_before_rename(finding.address, draft.renamed)) for finding in findings]
+        yield from (
+            _unsettled(finding, is_new=address not in accepted)
+            for finding, address in found
+            if address in accepted or address not in known
+        )
 
     def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
         """Return further findings that must be accepted too: those that the draft turned into errors.
@@ -194,18 +196,15 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
     def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
         """Return the findings that cannot be edited in place."""
-        left, refused = list(findings), set[Address]()
-        while left:
-            problems = self._problems(left)
-            named = {problem.address for problem in problems}
-            sources = {one.source for one in left if str(one.address) in named}
-            dead = {one.address for one in left if one.source in sources}
-            if problems and not dead:
-                # The problem concerns a file as a whole, so each finding is tried alone.
-                dead = {one.address for one in left if self._problems([one])}
-            refused |= dead
-            left = [one for one in left if one.address not in dead] if dead else []
-        return refused
+        problems = self._problems(findings)
+        named = {problem.address for problem in problems}
+        sources = {one.source for one in findings if str(one.address) in named}
+        dead = {one.address for one in findings if one.source in sources}
+        if problems and not dead:
+            # The problem concerns a file as a whole, so each finding is tried alone.
+            dead = {one.address for one in findings if self._problems([one])}
+        # A file is checked as a whole only once no single edit is refused.
+        return dead | self._refused([one for one in findings if one.address not in dead]) if dead else dead
 
     def _owned(self, findings: Sequence[DriftFinding]) -> AbstractSet[Address]:
         """Return the findings that would be deleted even without their entry under `absent`.
@@ -247,8 +246,7 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
     for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
-            line, column = min(old_start + 1, old_end, len(old)), 0
-            if tag == "equal":
-                line, column = old_start + source.line - start, source.column
+            line = min(old_start + source.line - start, old_end)
+            column = source.column if tag == "equal" else 0
             return replace(problem, source=SourceLocation(source.file, line, column, source.each))
     return problem

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
@@ -74,7 +74,7 @@ class EmptyPlanCheck(Struct):
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
-    skipped: list[ExportedEntry] = field(default_factory=list)
+    skipped: list[ExportedEntry]
 
     def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
@@ -118,15 +118,18 @@ class EmptyPlanCheck(Struct):
         return declared
 
     def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
-        """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
+        """Return the entries that, declared, make the plan delete owned live rows that cannot be declared."""
         contents = {
             content_id_of_target(change.id)
             for change in plan.changes
             if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
         }
-        for number, entry in enumerate(entries):
-            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
-                yield (number, _WHOLE, "of the same content, an assignment that cannot be declared would be deleted")
+        why = "of the same content, an assignment that cannot be declared would be deleted"
+        return (
+            (number, _WHOLE, why)
+            for number, entry in enumerate(entries)
+            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents
+        )
 
     def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
@@ -143,18 +146,20 @@ class EmptyPlanCheck(Struct):
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
             else:
-                body = {key: value for key, value in entry.body.items() if key not in keys}
-                notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
-                left.append(replace(entry, body=body, notes=notes))
+                left.append(
+                    replace(
+                        entry,
+                        body={key: value for key, value in entry.body.items() if key not in keys},
+                        notes=(*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items())),
+                    )
+                )
         return left
 
 
 def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
     """Yield the errors that concern the entries, each with the key."""
     numbers = {str(entry.address): number for number, entry in enumerate(entries)}
-    for problem in problems:
-        if not problem.is_error:
-            continue
+    for problem in (problem for problem in problems if problem.is_error):
         where, address = problem.source, problem.address or ""
         why = problem.message.removeprefix(f"{address}: ")
         if where is not None and where.file.startswith(_OURS):
@@ -165,11 +170,10 @@ def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> It
 
 def _changed(plan: Plan) -> Iterator[RejectedKey]:
     """Yield the keys that the plan would change, though the entries declare the live state."""
-    for change in plan.changes:
-        where = change.source
-        if where is not None and where.file.startswith(_OURS):
-            keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
-            yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
+    ours = ((one.fields, one.source) for one in plan.changes if one.source and one.source.file.startswith(_OURS))
+    for fields, where in ours:
+        keys = {field.path.partition(".")[0] for field in fields} or {_WHOLE}
+        yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
 
 
 def deletes_undeclared(change: Change) -> bool:
@@ -210,16 +214,15 @@ def export_snapshot(
     Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
     cannot be planned.
     """
-    ordered = order_kinds()
-    names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
-    for name in names:
-        if (why := snapshot.of(name).incomplete) is not None:
+    usual = [kind.name for kind in KINDS.values() if not kind.is_person]
+    wanted = [kind for kind in order_kinds() if kind.name in (usual if only_kinds is None else only_kinds)]
+    for kind in wanted:
+        if (why := snapshot.of(kind.name).incomplete) is not None:
             raise LmsconfError(
-                f"what kind {name} holds was not read completely: {why}",
+                f"what kind {kind.name} holds was not read completely: {why}",
                 hint="A partial export could be mistaken for a complete one. "
                 "Try again, or select other kinds with --kind.",
             )
-    wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing_manifests = existing_manifests or Manifests()
 
@@ -230,7 +233,6 @@ def export_snapshot(
     planning = named_context(snapshot, policy, api_spec)
     here = existing_manifests.in_workspace(policy.workspace)
     declared = _declared_ids(here, snapshot, policy, api_spec)
-    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, planning, policy)]
     new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
     named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
@@ -239,7 +241,8 @@ def export_snapshot(
         for row in new
         if not matches_patterns(str(row.address), policy.leave_alone)
     ]
-    check.skipped.extend(row for row in managed if row.reason is not None)
+    skipped = [row for row in managed if row.reason is not None]
+    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned, skipped)
     entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
     return ExportResult(
         files=_files(entries, check.skipped, planning, policy, by),
@@ -277,15 +280,13 @@ def _files(
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
-    workspace = planning.snapshot.workspace
-    if by is None:
-        return render_files(entries, skipped, workspace)
     # The team of a group may follow from what is not exported.
-    every = [row for kind in KINDS.values() for row in entries_of(kind, planning, policy) if row.reason is None]
+    every = () if by is None else [row for kind in KINDS.values() for row in entries_of(kind, planning, policy)]
+    teams = {} if by is None else teams_of(by, [row for row in every if row.reason is None])
     return {
         f"{folder}/{section}".lstrip("/"): text
-        for folder, part in split_by_team(entries, teams_of(by, every)).items()
-        for section, text in render_files(part, () if folder else skipped, workspace).items()
+        for folder, part in split_by_team(entries, teams).items()
+        for section, text in render_files(part, () if folder else skipped, planning.snapshot.workspace).items()
     }
 
 

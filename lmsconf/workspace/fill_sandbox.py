@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -47,7 +47,6 @@ from lmsconf.sandbox.seed_rows import (
 )
 from lmsconf.sandbox.store import Repository
 
-T = TypeVar("T", bound=Collection[Any])
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
 _KINDS: Final = {
     EVERYONE_KEY[0]: EVERYONE,
@@ -107,12 +106,12 @@ def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_un
         return [REDACTED]
     row_types = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
     listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in row_types}
-    whys = ((name, whole.incomplete) for name, whole in listings.items() if whole is not None)
-    problems = [f"{name}: it was not read completely: {why}" for name, why in whys if why is not None]
-    problems += [f"{name}: it was not read" for name, whole in listings.items() if whole is None]
-    if problems:
-        return problems
-    return SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
+    problems = [
+        f"{name}: it was not read" if whole is None else f"{name}: it was not read completely: {whole.incomplete}"
+        for name, whole in listings.items()
+        if whole is None or whole.incomplete is not None
+    ]
+    return problems or SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
 
 
 class _Field(Struct, frozen=True):
@@ -184,8 +183,8 @@ class SnapshotLoader(EntryLoader):
             reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
             self.add("choices", id=choice.id, field=field.id, position=position, name=choice.name)
-        choices: dict[str, str] = {choice.name: choice.id for choice in field.choices}
-        choices |= {choice.id: choice.id for choice in field.choices}
+        names: dict[str, str] = {choice.name: choice.id for choice in field.choices}
+        choices = names | {choice.id: choice.id for choice in field.choices}
         self._fields_by_name[normalize("NFC", field.name)].append(_Field(field.id, field.type, choices))
 
     def _load_person(self, person: PersonRow) -> None:
@@ -222,29 +221,41 @@ class SnapshotLoader(EntryLoader):
             self.add("answers", person=person, field=field.id, choice=choice, text=text)
 
     def _load_group(self, group: GroupRow) -> None:
-        managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
         reserve_id(group.id, self._ids["group"])
         self.add("groups", id=group.id, kind=GROUP, name=group.name)
-        self._add_people("managers", group.id, managers)
-        self._add_people("members", group.id, members)
+        self._add_people("managers", group.id, group.managers)
+        self._add_people("members", group.id, group.members)
 
     def _load_smart_group(self, group: SmartGroupRow) -> None:
-        managers, conditions = _were_read(group.managers, "managers"), _were_read(group.conditions, "conditions")
         reserve_id(group.id, self._ids["smart_group"])
         if group.id in self._ids["group"]:
             raise InvalidSeedValue(f"a group has the same id {group.id!r}, and the sandbox has one id for one group")
         self.add("groups", id=group.id, kind=SMART_GROUP, name=group.name)
-        self._add_people("managers", group.id, managers)
-        for position, condition in enumerate(conditions):
-            field = self._known("custom_field", condition.field)
-            system = condition.system_condition
-            self.add("conditions", grp=group.id, position=position, field=field, system_condition=system)
+        self._add_people("managers", group.id, group.managers)
+        if group.conditions is None:
+            raise InvalidSeedValue("conditions were not read")
+        for position, condition in enumerate(group.conditions):
+            self.add(
+                "conditions",
+                grp=group.id,
+                position=position,
+                field=self._known("custom_field", condition.field),
+                system_condition=condition.system_condition,
+            )
             for place, choice in enumerate(sorted(condition.choices)):
-                field = self._field_of_choice[self._known("choice", choice)]
-                self.add("condition_choices", grp=group.id, position=position, place=place, field=field, choice=choice)
+                self.add(
+                    "condition_choices",
+                    grp=group.id,
+                    position=position,
+                    place=place,
+                    field=self._field_of_choice[self._known("choice", choice)],
+                    choice=choice,
+                )
 
-    def _add_people(self, table: str, group: str, people: Collection[str]) -> None:
-        """Add the members or the managers of a group."""
+    def _add_people(self, table: str, group: str, people: Collection[str] | None) -> None:
+        """Add the members or the managers of a group. Raises InvalidSeedValue if they were not read."""
+        if people is None:
+            raise InvalidSeedValue(f"{table} were not read")
         for person in sorted(people):
             self.add(table, grp=group, person=person if self._keeps_unlisted else self._known("user", person))
 
@@ -287,13 +298,6 @@ class SnapshotLoader(EntryLoader):
         if found is not None and (self._keeps_unlisted or found == EVERYONE_KEY or found[1] in self._ids[found[0]]):
             return _KINDS[found[0]]
         raise InvalidSeedValue(f"the audience {target.target!r} is not a person, group or smart group of the snapshot")
-
-
-def _were_read(values: T | None, part: str) -> T:
-    """The values of a part of a group. Raises InvalidSeedValue if it was not read."""
-    if values is None:
-        raise InvalidSeedValue(f"{part} were not read")
-    return values
 
 
 def _instant(key: str, text: str | None) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import tzinfo
+from datetime import datetime, tzinfo
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, raise_found
 from lmsconf.kinds.assignment.parse import item_addresses
+from lmsconf.kinds.assignment.types import readable_time
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail, format_shortest_time
@@ -27,7 +29,7 @@ from lmsconf.manifest.edit.yaml_editor import (
     comparison_key_for,
     refuse_shared,
     refused_edit,
-    remove_key,
+    remove_emptied_list,
     replace_value,
     require_literal,
     set_key,
@@ -39,8 +41,7 @@ from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
-from lmsconf.model.names import normalize_name
-from lmsconf.model.time_formats import parse_response_time
+from lmsconf.model.names import grouped, normalize_name
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.support.files import read_text
 
@@ -55,27 +56,15 @@ class ManifestEditor(Struct):
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
     _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
-    _entries: Counter[SourceLocation | None] = field(default_factory=Counter)
 
-    def accept(self, findings: Iterable[DriftFinding]) -> dict[str, bytes]:
+    def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
         """Return the files with the edits for every finding, path → bytes. Raises ProblemsFound for those refused."""
-        self._entries = Counter(one.source for one in self.manifests.declared)
-        together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
-        for finding in findings:
-            if finding.source is None:
-                self.problems.append(
-                    Problem(
-                        code="editing/undeclared",
-                        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
-                        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-                        address=str(finding.address),
-                    )
-                )
-            else:
-                together[finding.source].append(finding)
-        for source, entry_findings in sorted(together.items()):
-            with self._refusals(entry_findings[0]):
-                self._edit(entry_findings, source)
+        self.problems += (_undeclared(finding.address) for finding in findings if finding.source is None)
+        declared = Counter(one.source for one in self.manifests.declared)
+        located = [(finding.source, finding) for finding in findings if finding.source is not None]
+        for source, together in sorted(grouped(located, lambda one: one[0]).items()):
+            with self._refusals(together[0][1]):
+                self._edit([finding for _, finding in together], source, declared[source])
         for finding, change, entry in self._renames:
             with self._refusals(finding):
                 self._rename(finding, change, entry)
@@ -99,8 +88,11 @@ class ManifestEditor(Struct):
                 for one in refused.problems
             )
 
-    def _edit(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Edit the entry that several findings are about. Raises ProblemsFound."""
+    def _edit(self, findings: list[DriftFinding], source: SourceLocation, declared: int) -> None:
+        """Edit the entry that several findings are about. declared: how many resources it declares.
+
+        Raises ProblemsFound.
+        """
         first, kind = findings[0], KINDS[findings[0].address.kind]
         if first.reason is not None:
             raise refused_edit(f"an entry about another resource says so: {first.reason}", source, "Change that entry.")
@@ -110,7 +102,7 @@ class ManifestEditor(Struct):
                 _remove_declaration(items, node if items is None else find_absent_item(items, node, finding))
             return
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
-        if source.each or self._entries[source] > len(findings) or not alike:
+        if source.each or declared > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             raise refused_edit(
                 f"{cause}, and they would no longer be equal",
@@ -183,11 +175,8 @@ class ManifestEditor(Struct):
 
     def _live(self, kind: Kind, change: FieldDrift) -> Json:
         """Return the live value in manifest form, with `$(` escaped."""
-        if change.path in kind.time_keys and isinstance(change.live, str):
-            try:
-                moment = parse_response_time(change.live)
-            except ValueError:
-                return escape_variables(change.live)
+        moment = readable_time(change.live) if isinstance(change.live, str) else None
+        if change.path in kind.time_keys and isinstance(moment, datetime):
             return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
         return escape_variables(change.live)
 
@@ -200,9 +189,8 @@ class ManifestEditor(Struct):
             self.renamed[Address.of(kind.name, new)] = finding.address
             uses = self._reached(trail for other in KINDS.values() for trail in other.references.get(kind.name, ()))
         else:
-            node = entry.get(key)
-            parts = node.items if node is not None and node.kind == "mapping" else [node]
-            items = [item for part in parts if part is not None and part.kind == "list" for item in part.items]
+            # The choices, or those under `include` and `exclude`.
+            items = chain(_below(entry, (key, ANY)), _below(entry, (key, ANY, ANY)))
             matching = (one for one in items if choice_key(unescape_variables(one.value())) == normalize_name(old))
             owner = require_literal(next(matching, None), entry)
             named = require_literal(owner.get("name"), owner) if owner.kind == "mapping" else owner
@@ -232,6 +220,15 @@ class ManifestEditor(Struct):
         return (node for trail in trails for root in roots for node in _below(root, trail))
 
 
+def _undeclared(address: Address) -> Problem:
+    return Problem(
+        code="editing/undeclared",
+        message=f"{address}: no manifest declares it, so there is nothing to edit",
+        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+        address=str(address),
+    )
+
+
 def _remove(node: Node) -> None:
     """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
     if node.parent is None or node.parent.kind != "list":
@@ -244,15 +241,13 @@ def _remove(node: Node) -> None:
 def _forget(entry: Node, name: str) -> None:
     """Remove a name from `previously`, since it is the current name again."""
     node = entry.get("previously")
-    if node is None or node.kind != "list":
-        return
-    names = [choice_key(unescape_variables(item.value())) for item in node.items]
+    items = node.items if node is not None and node.kind == "list" else []
+    names = [choice_key(unescape_variables(item.value())) for item in items]
     removed = {at for at, own in enumerate(names) if own == normalize_name(name)}
-    if removed and len(removed) == len(names):
-        remove_key(entry, "previously")
-    elif removed:
+    if node is not None and removed:
         refuse_shared(node)
         node.removed |= removed
+        remove_emptied_list(entry, "previously", node)
 
 
 def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
@@ -283,14 +278,9 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
 
 def _remove_declaration(items: EntryItems | None, item: Node) -> None:
     """Remove an entry; for a kind with items an item, and the entry with its last one. Raises ProblemsFound."""
-    if items is None:
-        _remove(item)
-        return
-    block = _block(items, item)
-    if item.parent is None or any(one is None or one.kind != "list" for one in (item.parent, block.parent)):
-        raise _elsewhere("this", items, item)
+    block = None if items is None else _block(items, item)
     _remove(item)
-    if not item.parent.kept():
+    if block is not None and item.parent is not None and not item.parent.kept():
         _remove(block)
 
 
@@ -327,13 +317,12 @@ def _elsewhere(which: str, items: EntryItems, node: Node) -> ProblemsFound:
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:
-    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
+    """Return every node that a path matches; an alias is not followed, since its target is matched itself."""
     if not trail:
-        yield node
-        return
+        return iter([node])
     step, rest = trail[0], trail[1:]
-    if step == KEYS and node.kind == "mapping":
-        yield from (key for key, _ in node.parts)
-    for part in node.parts:
-        if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text)):
-            yield from _below(part[-1], rest)
+    keys = [key for key, _ in node.parts] if step == KEYS and node.kind == "mapping" else []
+    fitting = (
+        part[-1] for part in node.parts if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text))
+    )
+    return chain(keys, chain.from_iterable(_below(part, rest) for part in fitting))

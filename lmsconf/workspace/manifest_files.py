@@ -46,12 +46,12 @@ def entries_of(kind: Kind, planning: PlanContext, policy: Policy) -> Iterator[Ex
 
 def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
-    files: dict[str, str] = {}
-    for kind in order_kinds():
-        if own := [entry for entry in entries if entry.address.kind == kind.name]:
-            missing = [row for row in skipped if row.address.kind == kind.name]
-            files[kind.section] = _file(kind, own, missing, workspace)
-    return files
+    own, missing = (grouped(rows, lambda row: row.address.kind) for rows in (entries, skipped))
+    return {
+        kind.section: _file(kind, own[kind.name], missing.get(kind.name, ()), workspace)
+        for kind in order_kinds()
+        if kind.name in own
+    }
 
 
 def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[ExportedEntry], workspace: str) -> str:
@@ -68,13 +68,11 @@ def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[Export
     return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))
 
 
-def _missing(missing: Sequence[ExportedEntry]) -> Iterator[str]:
-    """Yield comment lines that list what was left out, and why."""
-    if missing:
-        yield "# Not exported, because a manifest cannot express it:"
-        yield from (f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
-        if len(missing) > _SHOWN:
-            yield f"#   … and {len(missing) - _SHOWN:,} more"
+def _missing(missing: Sequence[ExportedEntry]) -> list[str]:
+    """Return comment lines that list what was left out, and why."""
+    lines = [f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN])]
+    more = [f"#   … and {len(missing) - _SHOWN:,} more"] if len(missing) > _SHOWN else []
+    return ["# Not exported, because a manifest cannot express it:", *lines, *more] if missing else []
 
 
 def unexportable_line(row: ExportedEntry) -> str:

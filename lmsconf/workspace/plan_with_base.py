@@ -10,7 +10,7 @@ rest is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.documents.journal.journal_reader import kept_before, kept_plan, read_runs
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.assignment.types import audience_entry, content_entry
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_functions import match_all, named_context
@@ -30,7 +30,7 @@ from lmsconf.manifest.edit.text_edits import escape_variables, format_inline
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Report, is_creation
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.guards import Policy, diff_settings
 from lmsconf.model.lint_codes import RULES, LintLevel, raise_to_errors
 from lmsconf.model.outcomes import CallState, RecordedRun
@@ -39,30 +39,31 @@ from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards
 from lmsconf.planner.drift import unplannable_base
-from lmsconf.planner.plan import DraftPlan, replay_entry
+from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadScope, merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
-from lmsconf.planner.undo.conflicts import CONFLICT, LIMITED
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
-from lmsconf.planner.undo.undo import run_source, undo_run
+from lmsconf.planner.undo.undo import undo_run
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free, settings_by_path
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
-Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
-"""Plan a version on the snapshot; None if it cannot be planned."""
 
+def attach_origins(
+    plan: Plan, base: BaseManifests, planned: Callable[[ManifestsVersion], frozenset[str] | None]
+) -> Plan:
+    """Return the plan with the origin of each change set.
 
-def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
-    """Return the plan with the origin of each change set."""
+    planned: a version → what each of its changes does, in full; None if it cannot be planned.
+    """
     before = planned(base.version)
     if before is None:
         warning = unplannable_base(base.name, "changes cannot be attributed")
         return replace(plan, base=base.name, problems=(*plan.problems, warning))
-    shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
-    origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
-    origins |= dict.fromkeys(_lasting(shared, base.older, planned), ChangeOrigin.REPAIR)
+    shared = before.intersection(map(_key, plan.changes))
+    lasting = _lasting(shared, map(planned, base.older))
+    origins = {key: ChangeOrigin.REPAIR if key in lasting else ChangeOrigin.PENDING for key in shared}
     changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
     return replace(plan, base=base.name, changes=tuple(changes))
 
@@ -92,17 +93,15 @@ def _key(change: Change) -> str:
     return repr((change.address, change.action, change.id, change.before, change.after))
 
 
-def _lasting(shared: set[str], older: Sequence[ManifestsVersion], planned: Planned) -> set[str]:
+def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    left, known = set(shared), False
-    for version in older:
+    left, known = shared, False
+    for changes in older if shared else ():
+        if changes is not None:
+            left, known = left & changes, True
         if not left:
             break
-        changes = planned(version)
-        if changes is not None:
-            known = True
-            left &= {_key(change) for change in changes}
-    return left if known else set()
+    return left if known else frozenset()
 
 
 def find_orphaned_resources(
@@ -174,38 +173,34 @@ def plan_with_base(
     base_guarded = replace(policy, guards=base.version.policy.guards)
     under_base = reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan
     made = evaluate_base_guards(made, policy, base, under_base)
-    made = attach_origins(made, base, lambda version: _changes_of(reader, version, live))
+    made = attach_origins(made, base, lambda version: _planned(reader, version, live))
     now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
-    changed = (*diff_settings(base.version.settings, now.settings), *_dropped_tests(manifests, base, policy.workspace))
-    made = replace(made, settings_changed=changed)
-    if policy.only or policy.excluded:
-        return made
-    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec))
+    whole = not (policy.only or policy.excluded)
+    return replace(
+        made,
+        settings_changed=(*diff_settings(base.version.settings, now.settings), *_dropped_tests(now, base.version)),
+        let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec) if whole else (),
+    )
 
 
-def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:
+def _dropped_tests(now: ManifestsVersion, base: ManifestsVersion) -> Iterator[SettingChange]:
     """Return each test of the base that the manifests do not have: it would not stop this plan."""
-    now, before = (
-        dict.fromkeys(test.statement for test in version.tests if test.applies_in(workspace))
-        for version in (manifests, base.version.manifests)
+    kept, before = (
+        dict.fromkeys(test.statement for test in of.manifests.tests if test.applies_in(now.policy.workspace))
+        for of in (now, base)
     )
-    return (
-        SettingChange(path="tests", base=statement, now=None, weaker=True)
-        for statement in before
-        if statement not in now
-    )
+    return (SettingChange(path="tests", base=one, now=None, weaker=True) for one in before if one not in kept)
 
 
-def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
-    """What another version would change; None if it cannot be planned."""
+def _planned(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> frozenset[str] | None:
+    """What each change of another version does; None if that cannot be planned."""
     try:
         manifests = drop_unknown_people(snapshot, error_free(version.manifests))
-        return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
+        return frozenset(map(_key, reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes))
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
-        if all(problem.code == "select/nothing" for problem in error.problems if problem.is_error):
-            return ()
-        return None
+        errors = {problem.code for problem in error.problems if problem.is_error}
+        return frozenset() if errors <= {"select/nothing"} else None
 
 
 def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
@@ -229,26 +224,26 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     return RunToUndo(recorded, plan, kept_before(recorded), recreated=recreated, unsure=unsure)
 
 
-def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
-    """Yield what a later run has created if it undid this one; with None where that is not known."""
+def _creations(later: RecordedRun, undone: RecordedRun) -> list[tuple[Address, RemoteId | None]]:
+    """Return what a later run has created if it undid this one; with None where that is not known."""
     done = [
         call
         for call in later.calls
         if is_creation(call.operation) and call.effect in (CallState.DONE, CallState.IN_FLIGHT)
     ]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
-        return
-    plan = kept_plan(later)
-    if plan.undo_of is not None and plan.undo_of.run == undone.name:
-        yield from ((call.address, RemoteId(call.id) if call.id else None) for call in done)
+        return []
+    undo_of = kept_plan(later).undo_of
+    of_it = done if undo_of is not None and undo_of.run == undone.name else []
+    return [(call.address, RemoteId(call.id) if call.id else None) for call in of_it]
 
 
 def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress: Report | None = None) -> Plan:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
-    reading, snapshot = reader.read_on(wanted, progress)
+    everything = replace(policy, only=(), excluded=())
+    reading, snapshot = reader.read_on(ReadScope(_read_for(reader, run, policy), everything), progress)
     times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:
@@ -279,80 +274,86 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
     before = named_context(run.before, policy, reader.connection.spec)
     fields = {row.id: row for row in run.before.rows(FieldRow)}
-    bodies: dict[tuple[str, str], dict[str, Json]] = {}
+    declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
+    people: dict[str, dict[str, Json]] = {}
     for change in filter(run.is_done, run.plan.changes):
         kind = KINDS[change.address.kind]
         entry = _read_for_change(kind, run, change)
-        if change.action is Action.CREATE and not kind.is_person:
+        if kind.is_person:
+            _join(people, entry)
+        elif change.action is Action.CREATE:
             absent.extend(parse_absent(kind.name, _entry(run, entry)))
         else:
-            _join(bodies, kind.name, entry)
+            declared.extend(parse(kind.name, _entry(run, entry)))
         if kind.name == CUSTOM_FIELD and change.id in fields:
             for answers in lost_answer_entries(before, change, fields[change.id]):
-                _join(bodies, USER, answers)
-    declared: list[DesiredResource[Any]] = []
-    for (name, _), body in bodies.items():
-        # What a relation is between decides what is read; its values may be such as no manifest can declare.
-        keys = required_keys(KINDS[name]) if KINDS[name].is_relation else body.keys()
-        declared.extend(parse(name, _entry(run, {key: body[key] for key in keys})))
+                _join(people, answers)
+    declared.extend(one for entry in people.values() for one in parse(USER, _entry(run, entry)))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 
-def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> Mapping[str, Json]:
-    """Return the entry with the keys of a change whose live values are compared."""
-    if change.action is Action.DELETE:
-        return members(change.before)
-    if change.action is not Action.CREATE:
-        return replay_entry(kind, replace(change, action=Action.UPDATE), members(change.before), ())
-    form = {**members(change.after), **(archived_instead(change) if kind.is_person else {})}
-    action = Action.UPDATE if kind.is_person else Action.DELETE
-    entry = replay_entry(kind, replace(change, action=action, id=run.created_id(change)), form, ())
-    return {key: value for key, value in entry.items() if value is not None}
+def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> dict[str, Json]:
+    """Return the entry with the keys of a change whose live values are compared.
+
+    What a relation is between decides what is read; its values may be such as no manifest can declare.
+    """
+    is_new = change.action is Action.CREATE
+    form, id = (change.after, run.created_id(change)) if is_new else (change.before, change.id)
+    entry = {key: value for key, value in members(form).items() if value is not None or not is_new}
+    if not kind.is_person and (is_new or kind.is_relation):
+        entry = {key: entry[key] for key in required_keys(kind)}
+    if is_new and kind.is_person:
+        entry |= archived_instead(change)
+    return entry if kind.is_relation or id is None or change.action is Action.DELETE else {**entry, "id": id}
 
 
-def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:
-    """Add an entry to those that are read; what several say of one resource is joined."""
-    known = bodies.setdefault((kind, str(entry.get("id") or len(bodies))), {})
-    for key, value in entry.items():
-        present = known.get(key)
-        known[key] = {**value, **present} if isinstance(present, dict) and isinstance(value, dict) else present or value
+def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None:
+    """Add an entry to the people that are read; the answers that several entries have of one person are joined."""
+    known = people.setdefault(str(entry.get("id") or entry["email"]), {})
+    answers = {**members(known.get("answers")), **members(entry.get("answers"))}
+    known |= {**entry, **({"answers": answers} if answers else {})}
 
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
     """Return an entry that only decides what is read, so that its problems are left out."""
-    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=lambda _: None)
+    places = FixedSource(SourceLocation(f"run {run.name}"))
+    return ManifestEntry(body=body, places=places, timezone=None, report=lambda _: None)
 
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
-    """Yield the changes of the run that cannot be planned back, with the reason."""
-    for problem in found.problems:
-        if problem.is_error and problem.address is not None:
-            change = origins.get(Address.parse(problem.address))
-            if change is not None:
-                message = problem.message.removeprefix(f"{problem.address}: ")
-                yield change.address, f"it is left alone, because it cannot be undone: {message}"
+    """Return the changes of the run that cannot be planned back, with the reason."""
+    errors = [(problem.address, problem.message) for problem in found.problems if problem.is_error]
+    refused = ((origins.get(Address.parse(at)), message.removeprefix(f"{at}: ")) for at, message in errors if at)
+    return (
+        (change.address, f"it is left alone, because it cannot be undone: {message}")
+        for change, message in refused
+        if change is not None
+    )
 
 
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    for change in draft.plan.changes:
-        cause = origins.get(change.goes_with) if change.goes_with is not None else None
-        if cause is not None and change.address not in origins:
-            yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
+    others = [(one.address, one.goes_with) for one in draft.plan.changes if one.address not in origins]
+    for address, cause in others:
+        if cause is not None and cause in origins:
+            reason = f"it is left alone, because {address}, which is not of the run, depends on it"
+            yield origins[cause].address, reason
     for address, origin in origins.items():
-        reason = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
-        if reason is not None:
-            yield origin.address, f"it is left alone, because {reason}"
-    for call in draft.plan.calls:
-        made = origins.get(call.address)
-        if call.may_be_refused and made is not None and made.action is Action.CREATE:
-            yield made.address, "it is left alone, because others use it"
+        taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
+        if taken is not None:
+            yield origin.address, f"it is left alone, because {taken}"
+    refused = [call.address for call in draft.plan.calls if call.may_be_refused and call.address in origins]
+    made = (origins[address] for address in refused if origins[address].action is Action.CREATE)
+    yield from ((origin.address, "it is left alone, because others use it") for origin in made)
 
 
 def _selected(draft: DraftPlan) -> Iterator[Problem]:
-    """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
-    for problem in draft.plan.problems:
-        is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
-        if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
-            yield problem
+    """Return the problems of a plan; of what is left alone, only those of the resources that are planned."""
+    return (
+        problem
+        for problem in draft.plan.problems
+        if problem.code not in ("undo/conflict", "undo/limited")
+        or problem.address is None
+        or draft.planning.chosen(Address.parse(problem.address))
+    )

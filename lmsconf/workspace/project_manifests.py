@@ -138,9 +138,11 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
             ApiSpec(settings.dialect, settings.dialect_at)
         except ProblemsFound as error:
             problems += error.problems
-    problems += manifests.problems
-    problems += find_left_alone([*manifests.declared, *manifests.absent], policy)
-    problems += find_expired_absent(manifests.absent, policy)
+    problems += [
+        *manifests.problems,
+        *find_left_alone([*manifests.declared, *manifests.absent], policy),
+        *find_expired_absent(manifests.absent, policy),
+    ]
     if settings.ignores:
         from lmsconf.planner.drift import warn_of_expired_ignores
 
@@ -193,9 +195,8 @@ def manifests_commit(
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
         with open_repository(settings.root, environ) as git:
-            if git is not None:
-                return _of(git, settings, contents)
-            return ManifestsCommit(reason="the project is in no git repository")
+            outside = ManifestsCommit(reason="the project is in no git repository")
+            return outside if git is None else _of(git, settings, contents)
     except LmsconfError as error:
         return ManifestsCommit(reason=error.message)
     except OSError as error:
@@ -219,8 +220,9 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
 
 def _blob(content: bytes, length: int) -> str:
     """Return the name that git gives a file with this content; length: of the repository's object names."""
-    algorithm = {40: "sha1", 64: "sha256"}[length]
-    return hashlib.new(algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return hashlib.new(
+        {40: "sha1", 64: "sha256"}[length], b"blob %d\0" % len(content) + content, usedforsecurity=False
+    ).hexdigest()
 
 
 def _content(path: Path) -> bytes:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
@@ -45,51 +45,59 @@ if TYPE_CHECKING:
     from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion
 
 
-_OLD: Final = timedelta(days=2)
-"""Age from which it is a warning: most workspaces change every night."""
-
-
 def add_snapshot_notices(plan: Plan, snapshot: Snapshot, workspace: str, now: datetime) -> Plan:
     """The plan with the notices of its snapshot before all other problems."""
     return replace(plan, problems=(*_notices(snapshot, workspace, now), *plan.problems))
 
 
+_NOUNS: Final = {
+    listing: noun
+    for kind in in_snapshot_order(KINDS.values())
+    for listing, noun in ((CONTENT, kind.listing_nouns.get(CONTENT)), (kind.name, (kind.noun, kind.plural)))
+    if noun is not None
+}
+"""Listing → what is in it, singular and plural, in the order of notices."""
+
+
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    age = now - datetime.fromisoformat(snapshot.taken_at)
-    nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_snapshot_order(KINDS.values()):
-        if kind.name == CONTENT_TARGET:
-            nouns[CONTENT] = kind.listing_nouns[CONTENT]
-        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
-    held = [
-        count_noun(len(snapshot.of(listing).rows), *noun)
-        for listing, noun in nouns.items()
-        if listing in snapshot.listings
-    ]
-    yield Problem(
-        code="snapshot/age",
-        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
-        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if age > _OLD else None,
-        severity=Severity.WARNING if age > _OLD else Severity.NOTE,
-    )
-    for listing, (_, plural) in nouns.items():
-        if (why := snapshot.of(listing).incomplete) is not None:
-            message = f"the snapshot does not contain all {plural}: {why}"
-            yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
-    if snapshot.redaction is not None:
-        message = (
-            "the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "
-            'and shows them as "unnamed person 1" and so on; several labels may be the same person'
+    whys = ((plural, snapshot.of(listing).incomplete) for listing, (_, plural) in _NOUNS.items())
+    yield _age_notice(snapshot, now)
+    yield from (
+        Problem(
+            code="snapshot/incomplete",
+            message=f"the snapshot does not contain all {plural}: {why}",
+            severity=Severity.WARNING,
         )
-        yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
+        for plural, why in whys
+        if why is not None
+    )
+    if snapshot.redaction is not None:
+        yield Problem(
+            code="snapshot/redacted",
+            message="the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "
+            'and shows them as "unnamed person 1" and so on; several labels may be the same person',
+            severity=Severity.NOTE,
+        )
     if snapshot.workspace != workspace:
-        message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
         yield Problem(
             code="snapshot/other-workspace",
-            message=message,
+            message=f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}",
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
+
+
+def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
+    """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
+    read = ((listing, noun) for listing, noun in _NOUNS.items() if listing in snapshot.listings)
+    held = [count_noun(len(snapshot.of(listing).rows), *noun) for listing, noun in read]
+    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
+    return Problem(
+        code="snapshot/age",
+        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
+        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
+        severity=Severity.WARNING if is_old else Severity.NOTE,
+    )
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
@@ -136,8 +144,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """The snapshot reduced to the people that the manifests name."""
         from lmsconf.planner.snapshot_redaction import redact_snapshot
 
-        planning = PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True)
-        return redact_snapshot(planning, manifests or Manifests())
+        return redact_snapshot(
+            PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True), manifests or Manifests()
+        )
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         """Read what is wanted."""
@@ -356,21 +365,19 @@ def read_people_view(
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
     usable = Manifests() if problems else manifests
-    policy = replace(workspace.settings.policy, effects=True)
-    if problems:
-        # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
-        policy = replace(policy, ownership={})
+    # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
+    owned = {} if problems else workspace.settings.policy.ownership
+    policy = replace(workspace.settings.policy, effects=True, ownership=owned)
     reading, snapshot = workspace.read_on(ReadScope(usable, policy), progress)
     sent = reading.api.requests
     try:
         draft = workspace.draft(usable, snapshot, policy)
     except ProblemsFound as failed:
-        problems = (*problems, *failed.problems)
+        problems += tuple(problem for problem in failed.problems if problem.is_error)
         draft = workspace.draft(Manifests(), snapshot, replace(policy, ownership={}))
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    errors = tuple(problem for problem in problems if problem.is_error)
     return PeopleView(
         state,
         ReportHeader(
@@ -378,10 +385,10 @@ def read_people_view(
             url=draft.plan.url,
             people=draft.plan.people,
             created_at=draft.plan.created_at,
-            planned=not errors,
+            planned=not problems,
             basis=Basis.EXACT,
             reasons=(),
             requests=sent + reading.api.requests,
-            problems=errors,
+            problems=problems,
         ),
     )

@@ -12,7 +12,7 @@ from lmsconf.api.spec.dialect_candidates import METADATA_MODE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
-from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_rows, field_undo
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_keys, answer_rows, field_undo
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import why_conditions_stay
 from lmsconf.kinds.kind_functions import Subject
@@ -41,13 +41,10 @@ def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
 
 def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
     """Yield the people whose answers the changes delete, with their answers to these fields."""
-    fields: dict[str, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
-    lost: dict[str, tuple[FieldRow, frozenset[str] | None]] = {}
-    for change in changes:
-        field = fields.get(change.id or "") if change.address.kind == CUSTOM_FIELD else None
-        choices = None if field is None else _deleted_choices(field, change)
-        if field is not None and (choices is None or choices):
-            lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
+    fields: dict[str | None, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
+    changed = [(fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields]
+    gone = [(field, _deleted_choices(field, change)) for field, change in changed]
+    lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
     people = {row.id: row for row in snapshot.rows(PersonRow)}
     for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
@@ -69,14 +66,12 @@ def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) 
 
 
 def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:
-    """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
+    """Return an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
     field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
-    for person in people_losing_answers(before.snapshot, [change]):
-        for answer in person.answers or ():
-            value = _value(answer, row, choices)
-            if value:
-                yield {"email": person.name, "id": person.id, "answers": {field: value}}
+    people = people_losing_answers(before.snapshot, [change])
+    lost = ((person, _value(answer, row, choices)) for person in people for answer in person.answers or ())
+    return ({"email": one.name, "id": one.id, "answers": {field: value}} for one, value in lost if value)
 
 
 def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:
@@ -96,7 +91,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     }
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
-        not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
+        _texts(_value(answer, row, None)) != _texts(given.get(emails.get(one.id, "")))
         for one in answer_rows(live.snapshot)
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
@@ -104,10 +99,9 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     return f"{count_noun(number, 'person has', 'people have')} answered it since the run" if number else None
 
 
-def _is_given(answer: Json, given: Json) -> bool:
-    """Whether an answer is the one that a run gave: choices in any order."""
-    both = [value if isinstance(value, list) else [value] for value in (answer, given)]
-    return {normalize_name(str(one)) for one in both[0]} == {normalize_name(str(one)) for one in both[1]}
+def _texts(answer: Json) -> frozenset[str]:
+    """Return the choices of an answer, which have no order, or its text."""
+    return frozenset(normalize_name(str(one)) for one in (answer if isinstance(answer, list) else [answer]))
 
 
 def answers_taken(planning: PlanContext, address: Address, origin: Change) -> str | None:
@@ -116,11 +110,16 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     Of a field that the run created, `answered_since` knows whose answers are the run's own.
     """
     codes = {problem.code for problem in planning.problems if problem.address == str(address)}
-    if "custom-field/answers-unknown" in codes:
-        return "it is not known who has answered it since the run"
-    if origin.action is not Action.CREATE and "custom-field/answers-lost" in codes:
-        return "people have chosen since the run what it added"
-    return None
+    is_taken = origin.action is not Action.CREATE and "custom-field/answers-lost" in codes
+    return _first_reason(
+        ("custom-field/answers-unknown" in codes, "it is not known who has answered it since the run"),
+        (is_taken, "people have chosen since the run what it added"),
+    )
+
+
+def _first_reason(*reasons: tuple[bool, str]) -> str | None:
+    """Return the first reason that holds; None if none does."""
+    return next((reason for holds, reason in reasons if holds), None)
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
@@ -131,13 +130,14 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
 def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
     """Return why the service removes no such value of a person, such as an answer to a field; None if it does."""
     behaviour = planning.api_spec.behaviour
-    if key in TEXTS:
-        return "the service takes no empty text"
-    if key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge":
-        return f'the service merges metadata, so that "{part}" cannot be removed'
     type = planning.field_types.get(str(part)) if key == "answers" else None
+    is_merged = key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge"
     is_refused = type is not None and behaviour(clear_answer_key(type)) == NEVER_CLEARED
-    return f'the service refuses to clear the answer to "{part}"' if is_refused else None
+    return _first_reason(
+        (key in TEXTS, "the service takes no empty text"),
+        (is_merged, f'the service merges metadata, so that "{part}" cannot be removed'),
+        (is_refused, f'the service refuses to clear the answer to "{part}"'),
+    )
 
 
 def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:
@@ -171,19 +171,18 @@ def _person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | Non
     if sides.before is None:
         return partial_undo("the account can be archived, and not deleted")
     after = sides.after or {}
-    if row is not None and row.manages:
-        return partial_undo("groups that go with the manager right are not given back")
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
-    if empty:
-        return partial_undo(f"{' and '.join(empty)} cannot be made empty again")
-    if set_for_good := _set_for_good(planning, sides.before, after):
-        answers = " and ".join(f'"{field}"' for field in set_for_good)
-        return partial_undo(f"the service refuses to clear the answer to {answers} again")
+    answers = " and ".join(f'"{field}"' for field in _set_for_good(planning, sides.before, after))
     held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
-    new = any(value is not None and held.get(key) is None for key, value in given.items())
-    if new and planning.api_spec.behaviour(METADATA_MODE) == "merge":
-        return partial_undo("the service merges metadata, so that no key can be removed")
-    return FULL_UNDO
+    is_new = any(value is not None and held.get(key) is None for key, value in given.items())
+    is_merged = is_new and planning.api_spec.behaviour(METADATA_MODE) == "merge"
+    reason = _first_reason(
+        (row is not None and bool(row.manages), "groups that go with the manager right are not given back"),
+        (bool(empty), f"{' and '.join(empty)} cannot be made empty again"),
+        (bool(answers), f"the service refuses to clear the answer to {answers} again"),
+        (is_merged, "the service merges metadata, so that no key can be removed"),
+    )
+    return FULL_UNDO if reason is None else partial_undo(reason)
 
 
 def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
@@ -217,13 +216,22 @@ def _limited_by_name(
     name = _address_before(change).name
     parts = members(change.before).get(str(kind.parts_key))
     part_looks = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
-    level, reason = UndoLevel.NONE, None
-    if change.action is Action.DELETE and len(set(part_looks)) < len(part_looks):
-        reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
-    elif change.action is Action.DELETE and looks[kind.name, casefold_name(name)] > 1:
-        reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
-    elif renamed_to(kind, change) is not None and names[kind.name, name] > 1:
-        level, reason = UndoLevel.PARTIAL, "another resource has its earlier name, so that it keeps the new one"
+    is_deleted, is_renamed = change.action is Action.DELETE, renamed_to(kind, change) is not None
+    reason = _first_reason(
+        (
+            is_deleted and len(set(part_looks)) < len(part_looks),
+            f"two of its {kind.parts_key} look the same, so that it cannot be created again",
+        ),
+        (
+            is_deleted and looks[kind.name, casefold_name(name)] > 1,
+            "another resource has its name, or one that looks the same, so that it cannot be created again",
+        ),
+        (
+            is_renamed and names[kind.name, name] > 1,
+            "another resource has its earlier name, so that it keeps the new one",
+        ),
+    )
+    level = UndoLevel.NONE if is_deleted else UndoLevel.PARTIAL
     return change if reason is None else replace(change, undo=Undo(level=level, reason=reason))
 
 
@@ -249,31 +257,20 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     content only those that are referred to.
     """
     ids = {change.id for change in plan.changes if change.id is not None}
-    lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
-    destroyed = {row.id: row for row in lost[:MOST_KEPT]}
+    lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)[:MOST_KEPT]
     changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
-    kept: dict[str, dict[str, Any]] = {}
-    missing: dict[str, str | None] = {}
-    for kind in KINDS.values():
-        for row_type in kind.row_types:
-            missing[row_type.listing] = (
-                snapshot.of(row_type.listing).incomplete if is_named(kind) else "only what a run changed was kept"
-            )
-            kept[row_type.listing] = {
-                row.id: row for row in snapshot.rows(row_type) if is_named(kind) or row.id in ids or row.id in texts
-            }
-        if kind.is_person:
-            people = kept[row_type_of(kind).listing]
-            people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
-    return replace(
-        snapshot,
-        listings={
-            name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=missing[name])
-            for name, rows in kept.items()
-        },
-    )
+    listings: dict[str, Listing[Any]] = {}
+    for row_type, is_whole in [(row_type, is_named(kind)) for kind in KINDS.values() for row_type in kind.row_types]:
+        rows: dict[str, Any] = {
+            row.id: row for row in snapshot.rows(row_type) if is_whole or row.id in ids or row.id in texts
+        }
+        if row_type is PersonRow:
+            rows |= {row.id: _joined(rows[row.id], row) if row.id in rows else row for row in lost}
+        why = snapshot.of(row_type.listing).incomplete if is_whole else "only what a run changed was kept"
+        listings[row_type.listing] = Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=why)
+    return replace(snapshot, listings=listings)
 
 
 def _joined(row: Any, destroyed: Any) -> Any:

@@ -1,13 +1,15 @@
-"""The changes of a run → drafts of the manifest entries that undo them, with ids for names, and conflicts."""
+"""The changes of a run → drafts of the manifest entries that undo them, with ids for names, and what is left alone."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
+from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
@@ -16,12 +18,10 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
-from lmsconf.planner.undo.conflicts import ALL, LeftAlone
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
-    EXCLUDE,
-    INCLUDE,
     Body,
+    Names,
     Times,
     alike,
     is_text_list,
@@ -29,11 +29,59 @@ from lmsconf.planner.undo.three_way_merge import (
     restored_items,
     restores,
     same,
+    with_names,
 )
-from lmsconf.planner.undo.undone_run import renamed_parts, shown_name
+from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
+
+
+ALL: Final = ""
+"""The key of what is left alone of a whole resource."""
+
+
+class LeftAlone(Struct, frozen=True, kw_only=True):
+    """What an undo leaves alone of a change. key: ALL for the whole resource.
+
+    values: of what others have changed since, the value before the run, as the run made it, and now.
+    """
+
+    change: Change
+    key: str
+    reason: str
+    values: tuple[Json, Json, Json] | None = None
+
+    @property
+    def is_of_name(self) -> bool:
+        """Whether it is the name of a resource that the run renamed."""
+        return self.key == KINDS[self.change.address.kind].name_key and self.change.before is not None
+
+    def warning(self, names: Names) -> Problem:
+        """Return the conflict to show. names: those that live resources have after the undo."""
+        address, hint = str(self.change.address), None
+        if self.values is not None:
+            was, run, now = (self._shown(value, names) for value in self.values)
+            hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
+        return Problem(
+            code="undo/conflict",
+            message=f"{address}: {self.reason}",
+            hint=hint,
+            severity=Severity.WARNING,
+            address=address,
+        )
+
+    def _shown(self, value: Json, names: Names) -> str:
+        """Return a value for people to read, also of what is not there."""
+        if value is None or value == []:
+            return "nothing"
+        named = with_names(
+            KINDS[self.change.address.kind], members(value) if self.key == ALL else {self.key: value}, names
+        )
+        value = named if self.key == ALL else named[self.key]
+        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+        whole = whole.replace(MARK, "")
+        return whole if len(whole) <= 200 else f"{whole[:200]}…"
 
 
 class Draft(Struct, kw_only=True, eq=False):
@@ -70,7 +118,7 @@ class Drafter:
     """
 
     def __init__(self, times: Times) -> None:
-        self._times = times
+        self._times, self._run = times, times.run
         self.drafts: list[Draft] = []
         self.left: list[LeftAlone] = []
         self.left_values: list[LeftAlone] = []
@@ -81,28 +129,28 @@ class Drafter:
         """Draft the undo of changes."""
         for change in sorted(changes, key=lambda change: change.action is not Action.CREATE):
             kind = KINDS[change.address.kind]
-            if change.action is Action.CREATE:
-                self._undo_creation(kind, change)
-            elif kind.is_relation:
-                self._undo_relation(kind, change)
-            elif change.action is Action.DELETE:
-                self._undo_deletion(kind, change)
-            else:
-                self._undo_update(kind, change)
+            match change.action, kind.is_relation:
+                case Action.CREATE, _:
+                    self._undo_creation(kind, change)
+                case _, True:
+                    self._undo_relation(kind, change)
+                case Action.DELETE, _:
+                    self._undo_deletion(kind, change)
+                case _:
+                    self._undo_update(kind, change)
         # Names are told first, because values refer to them.
         self.left_values = [one for one in self.left if not one.is_of_name]
         self.left = [one for one in self.left if one.is_of_name]
         self._leave_taken_names()
         self._give_answers_back()
 
-    def leave(self, change: Change, key: str, reason: str) -> None:
-        """Leave a key of a change alone, or all of it, for a reason."""
-        self.left.append(LeftAlone(change=change, key=key, reason=reason))
+    def leave(self, change: Change, key: str, reason: str, values: tuple[Json, Json, Json] | None = None) -> None:
+        """Leave a key of a change alone, or all of it, for a reason. values: those that others have changed."""
+        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=values))
 
     def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        reason = f"{key or 'it'} has changed since the run, and is left alone"
-        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=(before, made, live)))
+        self.leave(change, key, f"{key or 'it'} has changed since the run, and is left alone", (before, made, live))
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
@@ -113,64 +161,63 @@ class Drafter:
             return
         live = times.body_now(kind, row)
         other = archived_instead(change) if kind.is_person else {}
-        for key, value in made.items():
-            is_undone = key in other and alike(other[key], live.get(key))
-            if not is_undone and not self._is_as_made(change, key, value, live.get(key)):
-                self._leave_changed(change, key, None, value, live.get(key))
-                return
+        changed = [
+            key
+            for key, value in made.items()
+            if not (key in other and alike(other[key], live.get(key)))
+            and not self._is_as_made(change, key, value, live.get(key))
+        ]
         is_field = kind.name == CUSTOM_FIELD
-        reason = _filled_since(made, live) or (answered_since(times.live, row, times.run.plan) if is_field else None)
-        if reason is not None:
+        reason = _filled_since(made, live) or (answered_since(times.live, row, self._run.plan) if is_field else None)
+        if changed:
+            self._leave_changed(change, changed[0], None, made[changed[0]], live.get(changed[0]))
+        elif reason is not None:
             self.leave(change, ALL, f"it is not deleted: {reason}")
-            return
-        if is_field:
-            self._deleted_fields.add(shown_name(kind, times.live, row))
-        body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
-        self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
+        else:
+            if is_field:
+                self._deleted_fields.add(shown_name(kind, times.live, row))
+            body = {key: made[key] for key in required_keys(kind)} if kind.is_relation else dict(other)
+            self.drafts.append(Draft(change=change, kind=kind, row=row, body=body, absent=not kind.is_person))
 
     def _is_as_made(self, change: Change, key: str, made: Json, live: Json) -> bool:
         """Whether a key of a created resource is as the run made it, as far as it came."""
-        run = self._times.run
-        if alike(made, live) or run.is_whole(change):
+        if alike(made, live) or self._run.is_whole(change):
             return alike(made, live)
         if not isinstance(live, list):
             return not live
-        parts = made
+        late = items_of(self._times.body_made(change, {key: [*self._run.texts(change, key, unsure=True)]}), key)
         if isinstance(made, list):
-            parts = {INCLUDE: made, EXCLUDE: [item for item in live if item not in made]}
-        late = items_of(self._times.body_made(change, {key: [*run.texts(change, key, unsure=True)]}), key)
-        missing = [item for item in items_of(parts, INCLUDE) if item not in live]
-        return all(item in late for item in (*missing, *(one for one in items_of(parts, EXCLUDE) if one in live)))
+            return all(item in late for item in (*_lacking(made, live), *_lacking(live, made)))
+        too_many = [item for item in items_of(made, "exclude") if item in live]
+        return all(item in late for item in (*_lacking(items_of(made, "include"), live), *too_many))
 
     def _undo_relation(self, kind: Kind, change: Change) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
         times, is_deleted = self._times, change.action is Action.DELETE
         then = times.row_before(kind, change.id)
         before = {} if then is None else times.body_before(kind, then)
-        items = items_of(before, kind.entry_items.key if kind.entry_items else "")
-        # An item that is a text is an id: what it relates is not known.
-        if then is None or any(isinstance(item, str) for item in items):
+        row = times.related_row(kind, before)
+        # An audience that is a text is an id: whom it is for is not known.
+        if then is None or any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
             what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
             self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
-            return
-        row = times.related_row(kind, before)
-        if row is None and not is_deleted and not times.run.has_only_deleted(change):
+        elif row is None and not is_deleted and not self._run.has_only_deleted(change):
             self.leave(change, ALL, "it is not changed back: it is not live any more")
-            return
-        live = None if row is None else times.body_now(kind, row)
-        made = None if is_deleted or row is None else times.body_made(change, change.after)
-        before = _without_nulls(before) if made is None else before
-        is_restored = restores(before, made, live)
-        if is_restored:
-            self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
-        elif is_restored is None:
-            self._leave_changed(change, ALL, before, made, live)
-        elif is_deleted:
-            self.there_again.add(change.address)
+        else:
+            live = None if row is None else times.body_now(kind, row)
+            made = None if is_deleted or row is None else times.body_made(change, change.after)
+            wanted = _without_nulls(before) if made is None else before
+            is_restored = restores(wanted, made, live)
+            if is_restored:
+                self.drafts.append(Draft(change=change, kind=kind, row=row, body=wanted))
+            elif is_restored is None:
+                self._leave_changed(change, ALL, wanted, made, live)
+            elif is_deleted:
+                self.there_again.add(change.address)
 
     def _undo_deletion(self, kind: Kind, change: Change) -> None:
         """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
-        times, run = self._times, self._times.run
+        times, run = self._times, self._run
         row = times.row_before(kind, change.id)
         if row is None:
             self.leave(change, ALL, "it is not created again: what it was is not recorded")
@@ -180,13 +227,13 @@ class Drafter:
         if id is None and (change.address in run.recreated or not is_gone):
             return
         body = _without_nulls(times.body_before(kind, row))
-        draft = Draft(change=change, kind=kind, name=kind.normalize_name(str(body.pop(kind.name_key))))
-        draft.body = self._without_missing(change, body)
+        name = kind.normalize_name(str(body.pop(kind.name_key)))
+        body = self._without_missing(change, body)
         if id is not None:
             self.there_again.add(change.address)
-            draft.row, draft.name = times.row_now(kind, id), None
-            draft.body = {key: {INCLUDE: value} for key, value in draft.body.items() if key in _LISTS and value}
-        self.drafts.append(draft)
+            body = {key: {"include": value} for key, value in body.items() if key in _LISTS and value}
+        live, name_after = (None, name) if id is None else (times.row_now(kind, id), None)
+        self.drafts.append(Draft(change=change, kind=kind, row=live, name=name_after, body=body))
 
     def _undo_update(self, kind: Kind, change: Change) -> None:
         """Draft the keys that the run changed with their earlier values."""
@@ -203,41 +250,41 @@ class Drafter:
                 self._parts(draft, then, row)
             elif key in _LISTS:
                 self._list(draft, key, live.get(key))
-            else:
-                draft.body |= self._earlier(draft, [key], (before, made, live))
+            elif isinstance(made.get(key), dict):
+                self._mapping(draft, key, (before, made, live))
+            elif self._is_restored(draft, key, before.get(key), made.get(key), live.get(key)):
+                draft.body[key] = before.get(key)
         if kind.name_key in draft.body:
             draft.name = str(draft.body.pop(kind.name_key))
         self.drafts.append(draft)
 
-    def _earlier(self, draft: Draft, keys: Iterable[str], states: Sequence[Body], of: str | None = None) -> Body:
-        """Return the earlier values of keys, or of those below the key `of`, as far as they are given back.
+    def _mapping(self, draft: Draft, key: str, states: Sequence[Body]) -> None:
+        """Give the values of a mapping, such as answers, back, where the run changed them.
 
         states: before the run, as it made them, and live.
         """
-        out: Body = {}
-        for key in keys:
-            was, new, now = (state.get(key) for state in states)
-            if isinstance(new, dict) and not isinstance(was, list):
-                changed = [part for part in new if not same(members(was).get(part), new[part])]
-                if key == "answers":
-                    # The deletion of a field empties the answers to it.
-                    changed = [part for part in changed if part not in self._deleted_fields or members(was).get(part)]
-                parts = self._earlier(draft, changed, [members(was), new, members(now)], key)
-                if parts:
-                    out[key] = parts
-            elif of is not None and isinstance(new, list) and all(is_text_list(one or []) for one in (was, new, now)):
-                items = restored_items(*(items_of(state, key) for state in states))
+        before, made, live = (members(state.get(key)) for state in states)
+        back: Body = {}
+        for part, new in made.items():
+            was, now = before.get(part), live.get(part)
+            # The deletion of a field empties the answers to it.
+            is_emptied = key == "answers" and part in self._deleted_fields and not was
+            if same(was, new) or is_emptied:
+                continue
+            if isinstance(new, list) and all(is_text_list(one or []) for one in (was, new, now)):
+                items = restored_items(*(items_of(state, part) for state in (before, made, live)))
                 if not alike(items, now):
-                    out[key] = items
-            elif self._is_restored(draft, of or key, was, new, now, None if of is None else key):
-                out[key] = was
-        return out
+                    back[part] = items
+            elif self._is_restored(draft, key, was, new, now, part):
+                back[part] = was
+        if back:
+            draft.body[key] = back
 
     def _is_restored(
         self, draft: Draft, key: str, before: Json, made: Json, live: Json, part: str | None = None
     ) -> bool:
         """Whether the earlier value of a key, or of a part of it, is given back; tell why it is not."""
-        if key == draft.kind.name_key and live in self._times.run.texts(draft.change):
+        if key == draft.kind.name_key and live in self._run.texts(draft.change):
             # The temporary name of a circle of renames.
             made = live
         is_restored = restores(before, made, live)
@@ -246,27 +293,27 @@ class Drafter:
             is_whole = part is None or draft.change.address.kind != draft.kind.name
             was, new, now = (one if is_whole else {str(part): one} for one in (before, made, live))
             self._leave_changed(draft.change, key, was, new, now)
-        if not is_restored or not draft.kind.is_person or before:
-            return is_restored is True
-        reason = why_not_emptied(self._times.live, key, part)
-        if reason is not None:
-            self.leave(draft.change, key, f"{key if part is None else f'a part of {key}'} is left as it is: {reason}")
-        return reason is None
+        elif is_restored and draft.kind.is_person and not before:
+            reason = why_not_emptied(self._times.live, key, part)
+            if reason is not None:
+                what = key if part is None else f"a part of {key}"
+                self.leave(draft.change, key, f"{what} is left as it is: {reason}")
+                return False
+        return is_restored is True
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
-        change, run, now = draft.change, self._times.run, live if isinstance(live, list) else []
+        change, now = draft.change, live if isinstance(live, list) else []
         [changed] = [one for one in change.fields if one.path == key]
-        done = run.texts(change, key)
+        done = self._run.texts(change, key)
         # People that the service itself adds or removes along with another change are in no call.
-        is_whole = run.is_whole(change) and (key not in LISTS or not done)
+        is_whole = self._run.is_whole(change) and (key not in LISTS or not done)
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
-        sides = self._times.body_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
-        missing: Json = [item for item in items_of(sides, INCLUDE) if item not in now]
-        wanted = self._without_missing(change, {key: missing})[key]
-        parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in items_of(sides, EXCLUDE) if item in now]}
+        sides = self._times.body_made(change, {key: {"include": removed, "exclude": added}})[key]
+        wanted = self._without_missing(change, {key: _lacking(items_of(sides, "include"), now)})[key]
+        parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
 
@@ -287,13 +334,11 @@ class Drafter:
                 names[id] = was if was in renames and now == renames[was] else now
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
-        again = [name for id, name in before.items() if id not in names and name in free]
-        if names == live and not again:
-            return
-        listed: Body = {id: {"name": name, "id": id} for id, name in names.items()}
-        listed |= {name: name for name in again}
-        order = dict.fromkeys([*(id if id in listed else name for id, name in before.items()), *listed])
-        draft.body[key] = [listed[one] for one in order if one in listed]
+        again = {name: id for id, name in before.items() if id not in names and name in free}
+        if names != live or again:
+            listed: Body = {id: {"name": name, "id": id} for id, name in names.items()}
+            listed |= {id: name for name, id in again.items()}
+            draft.body[key] = [listed[id] for id in dict.fromkeys([*before, *live]) if id in listed]
 
     def _without_missing(self, change: Change, body: Body) -> Body:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
@@ -332,18 +377,23 @@ class Drafter:
         """Draft the answers that were destroyed with fields and choices that are there again."""
         times, kind = self._times, KINDS[USER]
         people = {one.id: one for one in self.drafts if one.kind.is_person and (one.body or one.name)}
-        back = [one for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent]
-        for change, entry in ((one.change, entry) for one in back for entry in times.lost_answers(one.change)):
-            draft = Draft(change=change, kind=kind, row=times.row_now(kind, str(entry["id"])))
-            if draft.row is None:
+        back = [one.change for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent]
+        for change, entry in ((of, entry) for of in back for entry in times.lost_answers(of)):
+            row = times.row_now(kind, str(entry["id"]))
+            if row is None:
                 continue
-            lost = members(entry["answers"])
+            lost, draft = members(entry["answers"]), Draft(change=change, kind=kind, row=row)
             emptied: Body = {part: [] if isinstance(value, list) else None for part, value in lost.items()}
-            states: Sequence[Body] = (entry, {"answers": emptied}, times.body_now(kind, draft.row))
-            for answers in self._earlier(draft, ["answers"], states).values():
-                draft = people.setdefault(draft.id, draft)
-                draft.body["answers"] = {**members(answers), **members(draft.body.get("answers"))}
+            self._mapping(draft, "answers", (entry, {"answers": emptied}, times.body_now(kind, row)))
+            if draft.body:
+                own = people.setdefault(row.id, draft)
+                own.body["answers"] = {**members(draft.body["answers"]), **members(own.body.get("answers"))}
         self.drafts = [*(one for one in self.drafts if not one.kind.is_person), *people.values()]
+
+
+def _lacking(items: Sequence[Json], others: Sequence[Json]) -> list[Json]:
+    """Return the items that are not among the others."""
+    return [item for item in items if item not in others]
 
 
 def _filled_since(made: Body, live: Body) -> str | None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.compare import live_field_form
@@ -56,21 +56,20 @@ class Times:
             {name: {row.id: row for row in of.snapshot.rows(row_type_of(kind))} for name, kind in KINDS.items()}
             for of in (self.before, self.live)
         )
-        self._by_name: dict[tuple[str, str], list[Any]] = {}
-        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
-            for row in self._rows_now[kind.name].values():
-                self._by_name.setdefault((kind.name, kind.normalize_name(row.name)), []).append(row)
+        named = [kind for kind in KINDS.values() if not kind.is_relation]
+        live = ((kind, row) for kind in named for row in self._rows_now[kind.name].values())
+        self._by_name = grouped(live, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
-        for kind in (kind for kind in KINDS.values() if not kind.is_relation):
+        for kind in named:
             for row in self._rows_before[kind.name].values():
                 self._add_before(kind, row, changed.get((kind.name, row.id)))
-        for change in run.plan.changes:
-            kind = KINDS[change.address.kind]
-            if change.action is Action.CREATE and not kind.is_relation:
-                self._made[kind.name, change.address.name] = self.live_name(
-                    kind, self.created_row(kind, change), change.address.name
-                )
+        created = [(KINDS[one.address.kind], one) for one in run.plan.changes if one.action is Action.CREATE]
+        self._made |= {
+            (kind.name, change.address.name): self.live_name(kind, self.created_row(kind, change), change.address.name)
+            for kind, change in created
+            if not kind.is_relation
+        }
 
     def _add_before(self, kind: Kind, row: Any, change: Change | None) -> None:
         """Add the live names of a resource and of its parts, by those before the run and by those with it."""
@@ -108,10 +107,9 @@ class Times:
         return with_names(kind, _body(kind, self.before, row), self._then)
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
-        """Yield the entries of the people whose answers to a field, or to choices of it, a change deleted."""
+        """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
         row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        for entry in lost_answer_entries(self.before, change, row):
-            yield with_names(KINDS[USER], entry, self._then)
+        return (with_names(KINDS[USER], one, self._then) for one in lost_answer_entries(self.before, change, row))
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
@@ -131,7 +129,7 @@ class Times:
 
     def named(self, kind: Kind, name: str | None) -> list[Any]:
         """Return the live resources of a kind that have a name."""
-        return self._by_name.get((kind.name, name or ""), [])
+        return [row for _, row in self._by_name.get((kind.name, name or ""), ())]
 
     def related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
@@ -180,40 +178,37 @@ def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> 
 
 
 def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
-    if isinstance(row, PersonRow):
-        form = person_form(planning, row)
-    elif isinstance(row, FieldRow):
-        # A flag that the response lacks is left out.
-        form = {**live_field_form(row), **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None}}
-    else:
-        at = Address.of(kind.name, kind.normalize_name(row.name))
-        form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
+    match row:
+        case PersonRow():
+            form = person_form(planning, row)
+        case FieldRow():
+            # A flag that the response lacks is left out.
+            form = {
+                **live_field_form(row),
+                **{key: getattr(row, key) for key in FLAGS if getattr(row, key) is not None},
+            }
+        case _:
+            at = Address.of(kind.name, kind.normalize_name(row.name))
+            form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
     return members(form_to_json(form))
-
-
-INCLUDE: Final = "include"
-EXCLUDE: Final = "exclude"
 
 
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
-    if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
-        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(
-            item in live for item in items_of(wanted, EXCLUDE)
-        )
-    if isinstance(wanted, dict) and isinstance(live, str):
-        # Content, with its id beside its name.
-        return wanted.get("name") == live
-    if isinstance(wanted, str) and isinstance(live, dict):
-        return live.get("name") == wanted
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        return all(alike(value, live.get(key)) for key, value in wanted.items())
-    if is_text_list(wanted) and is_text_list(live):
-        return Counter(wanted) == Counter(live)
-    if isinstance(wanted, list) and isinstance(live, list):
-        every = product(enumerate(wanted), enumerate(live))
-        pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
-        return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
+    match wanted, live:
+        case {"include": [*included], "exclude": [*excluded], **rest}, list(items) if not rest:
+            return all(item in items for item in included) and not any(item in items for item in excluded)
+        case (dict(content), str(name)) | (str(name), dict(content)):
+            # Content, with its id beside its name.
+            return content.get("name") == name
+        case dict(), dict():
+            return all(alike(value, live.get(key)) for key, value in wanted.items())
+        case list(), list() if is_text_list(wanted) and is_text_list(live):
+            return Counter(wanted) == Counter(live)
+        case list(), list():
+            every = product(enumerate(wanted), enumerate(live))
+            pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
+            return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
     return wanted == live or (not wanted and not live)
 
 

@@ -8,6 +8,7 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -18,8 +19,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Change, UndoLevel
-from lmsconf.planner.undo.conflicts import ALL, LIMITED, LeftAlone
-from lmsconf.planner.undo.restored_entries import Draft, Drafter
+from lmsconf.planner.undo.restored_entries import ALL, Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
@@ -33,22 +33,15 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
     changes = [change for change in run.plan.changes if run.is_done(change)]
     drafter.undo(change for change in changes if change.address not in left)
     skipped = [LeftAlone(change=one, key=ALL, reason=left[one.address]) for one in changes if one.address in left]
-    names = Names()
-    for draft in drafter.drafts:
-        names |= _names_after(draft, times)
-    origins: dict[Address, Change] = {}
-    entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
-    for draft in drafter.drafts:
-        made = _entries(draft, names, drafter, run.name)
-        entries += made
-        origins |= {entry.address: draft.change for entry in made}
+    names: Names = {at: name for draft in drafter.drafts for at, name in _names_after(draft, times).items()}
+    made = [(entry, draft.change) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
     manifests = Manifests(
-        declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
-        absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
+        declared=tuple(entry for entry, _ in made if isinstance(entry, DesiredResource)),
+        absent=tuple(entry for entry, _ in made if isinstance(entry, DeleteEntry)),
         problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
         digest=sha256({"undo": run.name}),
     )
-    return manifests, origins
+    return manifests, {entry.address: change for entry, change in made}
 
 
 def _names_after(draft: Draft, times: Times) -> Names:
@@ -64,24 +57,26 @@ def _entries(
     draft: Draft, names: Names, drafter: Drafter, run: str
 ) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
     """Return what a draft declares, but for keys that refer to what is not there."""
-    kind, what = draft.kind, "is not created again" if draft.row is None else "is left as it is"
-    without = "is left as it is" if kind.is_relation else what
-    body = with_names(kind, draft.body, names)
-    missing = {key: _missing(kind, key, value) for key, value in body.items()}
-    for key in (key for key in body if missing[key]):
-        if kind.is_relation or draft.row is None:
-            drafter.leave(draft.change, ALL, f"it {without}: {missing[key]} is not there")
-            return []
-        drafter.leave(draft.change, key, f"{key} {what}: {missing[key]} is not there")
-    body = {key: value for key, value in body.items() if not missing[key]}
+    kind, body = draft.kind, with_names(draft.kind, draft.body, names)
+    missing = {key: name for key, value in body.items() if (name := _missing(kind, key, value)) is not None}
+    what = "is left as it is" if kind.is_relation or draft.row is not None else "is not created again"
+    if missing and (kind.is_relation or draft.row is None):
+        drafter.leave(draft.change, ALL, f"it {what}: {next(iter(missing.values()))} is not there")
+        return []
+    for key, name in missing.items():
+        drafter.leave(draft.change, key, f"{key} {what}: {name} is not there")
+        del body[key]
     if not kind.is_relation:
         if not body and draft.name is None and not draft.absent:
             return []
         body = {kind.name_key: draft.name_after, **({"id": draft.id} if draft.row else {}), **body}
     wrong: list[Problem] = []
-    entry = ManifestEntry(body=body, places=run_source(run), timezone=None, report=wrong.append)
+    entry = ManifestEntry(
+        body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
+    )
     made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
     if wrong:
+        what = "is left as it is" if draft.row else "is not created again"
         drafter.leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
     return [] if wrong else made
 
@@ -89,20 +84,21 @@ def _entries(
 def _problems(
     changes: Sequence[Change], there_again: set[Address], left: Sequence[LeftAlone], names: Names
 ) -> Iterator[Problem]:
-    """Yield what cannot come back of what is undone, then what is left alone."""
+    """Return what cannot come back of what is undone, then what is left alone."""
     untouched = {one.change.address for one in left if one.key == ALL} | there_again
-    for change in changes:
-        if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
-            message = f"{change.address}: {change.undo.reason}"
-            yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
-    yield from (one.warning(names) for one in left)
+    limited = (
+        Problem(
+            code="undo/limited",
+            message=f"{change.address}: {change.undo.reason}",
+            severity=Severity.NOTE,
+            address=str(change.address),
+        )
+        for change in changes
+        if change.undo.level is not UndoLevel.FULL and change.address not in untouched
+    )
+    return chain(limited, (one.warning(names) for one in left))
 
 
 def _missing(kind: Kind, key: str, value: Json) -> str | None:
     """Return the first of what a key refers to that will not be there; None if all of it will."""
     return next((str(one).replace(MARK, "") for one in references(kind, {key: value}) if MARK in one.name), None)
-
-
-def run_source(run: str) -> FixedSource:
-    """Return the SourceMap of an entry that undoes a run: it has the name of the run in the place of a file."""
-    return FixedSource(SourceLocation(f"run {run}"))

@@ -51,13 +51,13 @@ def _map(value: Json, trail: Sequence[str], change: Callable[[Json], Json]) -> J
     if not trail:
         return change(value)
     step, rest = trail[0], trail[1:]
+    if isinstance(value, list):
+        return [_map(item, rest, change) for item in value] if step == ANY else value
+    if not isinstance(value, dict):
+        return value
     if step == KEYS:
-        return {str(change(key)): item for key, item in value.items()} if isinstance(value, dict) else value
-    if step == ANY:
-        if isinstance(value, list):
-            return [_map(item, rest, change) for item in value]
-        return {key: _map(item, rest, change) for key, item in value.items()} if isinstance(value, dict) else value
-    return {**value, step: _map(value[step], rest, change)} if isinstance(value, dict) and step in value else value
+        return {str(change(key)): item for key, item in value.items()}
+    return {key: _map(item, rest, change) if step in (ANY, key) else item for key, item in value.items()}
 
 
 def _renamed(rename: Callable[[str], str], value: Json) -> Json:
@@ -98,10 +98,8 @@ def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
 
 def renamed_to(kind: Kind, change: Change | None) -> str | None:
     """Return the name that an update gives a resource; None if it keeps its own."""
-    if change is None or change.before is None:
-        return None
-    name = members(change.after).get(kind.name_key)
-    return str(name) if name is not None and name != members(change.before).get(kind.name_key) else None
+    fields = () if change is None else change.fields
+    return next((str(field.after) for field in fields if field.path == kind.name_key), None)
 
 
 def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
@@ -157,8 +155,11 @@ class RunToUndo:
         Only of those that were, or may have been, carried out; if `unsure`, of those that may not have been.
         """
         word = key.removesuffix("s") if key in LISTS else ""
-        calls = [call for call in self._calls.get(change.address, ()) if word in call.operation]
-        chosen = [call for call in calls if (call.id not in self._done if unsure else call.id in self._begun)]
+        chosen = [
+            call
+            for call in self._calls.get(change.address, ())
+            if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
+        ]
         bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
         people = (call.people for call in chosen)
         return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
