@@ -119,7 +119,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if not policy.effects:
         return PredictedEffects(
             effects=EFFECTS_OFF,
-            measures=_by_guard(None if scope.takes else 0, 0),
+            measures=_by_guard(harmed=None if scope.takes else 0, bound=0),
             problems=(not_judged_problem(tests),) if tests else (),
         )
     predicted = PredictedEffects(
@@ -159,7 +159,7 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
             people=_unknown_counts(scope),
             unknown=(UnknownPeople(audience=None, contents=(), reason="; ".join(reasons)),),
         ),
-        measures=_by_guard(None if scope.takes else 0, None if scope.requires else 0),
+        measures=_by_guard(harmed=None if scope.takes else 0, bound=None if scope.requires else 0),
     )
 
 
@@ -237,15 +237,15 @@ def _measures(
         if one.before is not None
     )
     return _by_guard(
-        None if unknown and model.scope.takes else harmed,
-        None if unknown and model.scope.requires else bound,
-        model.active_before.bit_count(),
-        shares,
+        harmed=None if unknown and model.scope.takes else harmed,
+        bound=None if unknown and model.scope.requires else bound,
+        everybody=model.active_before.bit_count(),
+        shares=shares,
     )
 
 
 def _by_guard(
-    harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
+    *, harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
 ) -> tuple[GuardCount, ...]:
     """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
     people = GuardCount(guard="people", of="all people", taken=harmed, size=0)

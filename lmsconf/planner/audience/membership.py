@@ -212,7 +212,7 @@ class Memberships:
             return EVERYONE
         if isinstance(id, Ref):
             return id.address
-        # Of an e-mail that is not declared, addresses have the live form.
+        # Of an e-mail that is not declared, addresses have the form that was read.
         live = self.facts.target_audiences.names[kind].get(id, "")
         name = self.planning.registry.name(kind, id) or (live if kind == USER else normalize_name(live))
         return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")

@@ -102,7 +102,8 @@ def choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
     if isinstance(id, Ref):
         return id.part or ""
     choices = () if row is None else row.choices
-    return next((normalize_name(choice.name) for choice in choices if choice.id == id), f"choice id {id}")
+    # Of choices with the same id, the last one counts everywhere.
+    return next((normalize_name(choice.name) for choice in reversed(choices) if choice.id == id), f"choice id {id}")
 
 
 def query_of(tests: Sequence[AccessTest]) -> AccessQuery:
