@@ -317,6 +317,17 @@ def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clini
     assert f"{ANSWERS}.value-multi-select: name-list" in out
 
 
+def test_a_field_in_use_is_no_matter_of_names(open_clinic: Open) -> None:
+    """A 403 says that it is in use, whatever the call says of it: the call is sent once, and no key is named."""
+    field = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"], "description": "Where"}
+    clinic = open_clinic({}, {"custom_fields": [field]})
+    clinic.declare("custom_fields: [{name: Department, description: null}]\n")
+    told = clinic.told("apply", "--auto-approve", "--allow", "refusals=1", code=4)
+    assert [one.status for one in clinic.service.log if one.writes] == [403]
+    assert "It may be in use" in told
+    assert "Check the dialect keys" not in told
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dialect", "lines"),
