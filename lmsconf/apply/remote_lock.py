@@ -275,10 +275,12 @@ class LockManager:
             yield lease
         finally:
             # The run is over by now, and its report must not be lost to an interruption.
-            with suppress(KeyboardInterrupt), _deferred_interrupts():
-                lease.release()
-            if self.left:
-                self._tell(self.left)
+            try:
+                with suppress(KeyboardInterrupt), _deferred_interrupts():
+                    lease.release()
+            finally:
+                if self.left:
+                    self._tell(self.left)
 
     def _wait_until_listed(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""

@@ -139,7 +139,7 @@ def _verify(
     if isinstance(replan, str) and not plan.changes:
         return skipped_verification(replan)
     verification = verify_by_replanning(workspace, plan, run, resolver, replan, phase)
-    if not verification.converged or not plan.effects.groups:
+    if not (verification.converged and plan.changes and plan.effects.groups):
         return verification
     created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
     try:

@@ -196,8 +196,9 @@ class CallRun:
         self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
         self.graph.prepare()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
+        ready = self.graph.get_ready()
         # Those that may be refused are done before all others.
-        self.phases = first, [id for id in self.graph.get_ready() if not self.calls[id].may_be_refused]
+        self.phases = first, [id for id in ready if not self.calls[id].may_be_refused]
         self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
         self.failed: set[str] = set()

@@ -281,8 +281,7 @@ class ValueSearch:
     ) -> tuple[Mapping[str, Value], frozenset[str]]:
         """Return the values that explain a call that no attempt has done, and the keys to find out besides.
 
-        Deletes what the call has created, where nothing explains it; what was there before stays. values: those of what
-        was found that are certain, and of what it has changed along.
+        values: those of what was found that are certain, and of what it has changed along.
         """
         left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
         if values:
@@ -298,11 +297,14 @@ class ValueSearch:
             elif keys <= _CLEARING.keys() | {OMITTED}:
                 # The call is right in all else, and every form that may clear an answer was tried.
                 return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
+        return {}, left
+
+    def delete_created(self) -> None:
+        """Delete what a call has created that nothing explains; what was there before stays."""
         plan = self._replan(self._base)
         if self._creates and plan is not None:
             with suppress(ApiError), self.client.speaking(self._base):
                 self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
-        return {}, left
 
     def _refuses_what_is_live(self) -> bool:
         """Return whether the assignment is refused as it is live, too: not for what the call says."""

@@ -365,6 +365,8 @@ class FirstCalls:
             self._note_right(keys - values.keys() - {ADD_MODE, OMITTED}, search.call)
             return self._told(keys, message, values, refused=refused, is_done=is_whole) if values else None
         explained, left = search.what_remains(keys, found, values)
+        if not explained:
+            search.delete_created()
         if not explained and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
             hint = _look_at(keys)
