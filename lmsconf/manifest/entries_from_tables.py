@@ -89,7 +89,12 @@ class TableFiles(Struct):
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
         read = {*columns, *(number for number, _ in filters)}
-        faults = [fault for line, span, fault in table.faults if line <= table.header or not read.isdisjoint(span)]
+        # The workbook chooses how wide a span is, so its columns are not gone through.
+        faults = [
+            fault
+            for line, span, fault in table.faults
+            if line <= table.header or any(column in span for column in read)
+        ]
         self.problems += faults[:ENOUGH]
         if faults:
             raise ProblemsFound([])

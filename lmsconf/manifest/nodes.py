@@ -225,7 +225,10 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         return word[1] if word else ""
 
     def variable(self, value: Json, *path: str | int) -> Json:
-        """Return the value, which is that at `path`, as variables have it: a number is text, as the file spells it."""
+        """Return the value, which is that at `path`, as variables have it: a number is text, as the file spells it.
+
+        A number behind an alias is text as JSON spells it.
+        """
         if isinstance(value, list):
             return [self.variable(item, *path, number) for number, item in enumerate(value)]
         if isinstance(value, str | bool):

@@ -69,7 +69,7 @@ def read_project_file(root: Path) -> ProjectFile:
             body = with_table(body, declared, root, problems)
             places = places.of(body)
             problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
-        project = convert({**body, "body": body, "places": places}, ProjectFile)
+        project = convert({**body, "body": body, "places": places}, ProjectFile, strict=False)
         problems += _meaning(project, root)
     if shape or problems:
         raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))

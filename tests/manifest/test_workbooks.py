@@ -97,6 +97,14 @@ def test_the_sheet(tmp_path: Path) -> None:
     )
 
 
+def test_merged_cells_of_any_width_are_not_gone_through(tmp_path: Path) -> None:
+    """A workbook of one kilobyte that merges eight billion columns is read at once."""
+    merged = '<mergeCells><mergeCell ref="C2:ZZZZZZZ4"/></mergeCells>'
+    (tmp_path / "p.xlsx").write_bytes(xlsx(HEADER + row(2, "bo@x.se"), merged))
+    (tmp_path / "a.yaml").write_text("groups: [{name: G, members: {file: p.xlsx, column: email}}]\n")
+    assert not load_folder(tmp_path, tmp_path).problems
+
+
 def test_two_sheets_of_one_workbook(tmp_path: Path) -> None:
     """Each is a table of its own, with places of its own, and the file is read once."""
     data = ods(
