@@ -145,8 +145,9 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     """Create or rename; then, for managers and for members, add people before removing any."""
     at = match.address
     path = {"groupId": Ref(at) if match.row is None else match.row.id}
-    steps = [*rename_steps(planning, "manual-groups.rename", path, match, sides)]
-    if match.row is None:
+    if match.row is not None:
+        steps = [*rename_steps(planning, "manual-groups.rename", path, match, sides)]
+    else:
         body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
         makes = frozenset({Ref(at)})
         steps = [Step(operation="manual-groups.create", body=body, makes=makes, uses=free_name_ref(at))]

@@ -171,7 +171,7 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
     """Return the text of one manifest file. Raises ProblemsFound, also for a link that leads out of the project."""
     where = SourceLocation(files.relative_path(path))
-    if path.is_symlink() and path.is_dir():
+    if os.path.islink(path) and os.path.isdir(path):  # noqa: PTH112, PTH114  # those of Path may raise
         raise problem_found(
             "manifest/linked-folder",
             "is a symbolic link to a folder, and such links are not followed",

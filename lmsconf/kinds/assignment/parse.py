@@ -239,10 +239,18 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
-                        hint=f"See {other.source}. Remove that audience there, or this content from `replaces`.",
+                        hint=_hint(entry, other),
                         source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
+
+
+def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
+    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
+    known = {replaced.content for replaced in entry.spec.replaces}
+    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
+    # Without it, what the removed entry replaces would stay assigned.
+    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove
 
 
 def parse_test(entry: ManifestEntry) -> AccessTest | None:

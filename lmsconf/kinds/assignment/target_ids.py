@@ -100,9 +100,8 @@ class ContentResolver:
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
         """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
         pin = pin_in(spec.content_pins, self._planning.policy.workspace)
-        if spec.content in self._by_name if pin is None else pin in self._by_id:
-            return None
-        return self._lacks(spec.content, pin)
+        is_there = spec.content in self._by_name if pin is None else pin in self._by_id
+        return None if is_there else self._lacks(spec.content, pin)
 
     def _lacks(self, name: str, pin: RemoteId | None) -> tuple[str, str | None]:
         """What the catalog lacks, and a hint."""

@@ -115,7 +115,7 @@ def named_ref(field: Address, choice: str) -> Ref:
 
 def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
-    for choice in choices if planning.policy.additive else ():
+    for choice in sorted(choices, key=str) if planning.policy.additive else ():
         before, after = planning.choices_before_and_after(choice.address)
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.report(

@@ -149,16 +149,18 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
-    if not groups and why is None:
+    if groups:
+        cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
+        hint = _way_to_replace(planning, migration, groups)
+    elif why is not None:
+        cause = f"it is not known which smart groups name it: {why}"
+        hint = "Plan again once all smart groups can be read."
+    else:
         return
-    named = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
     planning.problem(
         "refusal/conditions-not-replaced",
-        f"{at}: it cannot be deleted, because "
-        + (named if groups else f"it is not known which smart groups name it: {why}"),
-        hint=_way_to_replace(planning, migration, groups)
-        if groups
-        else "Plan again once all smart groups can be read.",
+        f"{at}: it cannot be deleted, because {cause}",
+        hint=hint,
         at=migration.migration.places.at("from"),
         address=at,
     )
