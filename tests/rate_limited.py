@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from lmsconf.api import transport
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox

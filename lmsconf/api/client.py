@@ -20,7 +20,7 @@ from lmsconf.api.request_encoding import (
     prepare_unchecked_request,
 )
 from lmsconf.api.response_limits import ANSWER
-from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy, is_not_carried_out
+from lmsconf.api.retry_and_rate_limit import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy, is_not_carried_out
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.value_encoding import with_offsets
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, NoResponse

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct, field
 
 from lmsconf.api.response_limits import refuse_oversized_body
-from lmsconf.api.retry import is_not_carried_out
+from lmsconf.api.retry_and_rate_limit import is_not_carried_out
 from lmsconf.api.spec import Operation
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.api.transport import HttpResponse, HttpTransport, NoResponse

@@ -18,7 +18,7 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from lmsconf import __version__
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import TIME_FORMAT
 from lmsconf.api.spec.operations import USERS

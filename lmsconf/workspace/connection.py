@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
-from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
+from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import ENV_WORKSPACE

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 import httpx
 
 from lmsconf.api.client import Client, Exchange
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 
 CANARY = "token-canary-4711"

@@ -10,7 +10,7 @@ from waiting import HANGS
 
 from lmsconf.api.client import Client, Exchange
 from lmsconf.api.concurrent_requests import WorkerPool
-from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
+from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter, RetryPolicy
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.files import read_guide_page
 

@@ -26,7 +26,7 @@ from lmsconf.api.response_limits import (
     listing_limit,
     refuse_oversized_body,
 )
-from lmsconf.api.retry import Outage, RateLimiter
+from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import ApiError, Rejected
 from lmsconf.model.calls import ListOperation, ReadArguments, RunProgress

@@ -9,7 +9,7 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.transport import FAILURES, NEVER_SENT, NOT_SENT
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound, Unreachable, WriteOutcomeUnknown
 from lmsconf.project.config_reader import read_project_file

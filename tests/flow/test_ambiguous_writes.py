@@ -12,7 +12,7 @@ from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import WorkerPool
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.calls import CallStatus, Report

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from waiting import nobody_waits
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.cli import app, run_command_line
 from lmsconf.documents.reports import problems_json
 from lmsconf.errors import ProblemsFound

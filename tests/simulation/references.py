@@ -15,7 +15,7 @@ from typing import Final
 
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.model.calls import Report
