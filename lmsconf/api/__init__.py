@@ -3,7 +3,8 @@
 sdk, endpoint_group          Service: every operation of the API as a typed method; sdk is generated
 client, request_encoding     one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    httpx within a deadline and a size limit; whether a request was delivered
-retry, response_limits       retry policy, when to stop sending, rate of requests; size limits of responses
+retry_and_rate_limit         retry policy, when to stop sending, rate of requests
+response_limits              size limits of responses
 concurrent_requests          requests sent at the same time
 pagination                   listings, read page by page and checked for completeness
 spec                         operations and dialect as data

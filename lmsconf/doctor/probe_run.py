@@ -264,9 +264,11 @@ def _id_of_one(
     wanted, names = normal(asked), {str(row[listing.id]): str(row.get(key) or "") for row in rows}
     ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
     if len(ids) != 1:
-        known = f"{asked} is not one {noun}: {', '.join(sorted(ids))}" if ids else f"there is no {noun} {asked}"
+        option = "--user" if listing is USERS else "--content"
+        there = f"there is not one such {noun}: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
         near = None if ids else did_you_mean(asked, names.values())
-        raise LmsconfError(known, hint=near or f"Name another {noun}, or a content by its id.", code="probe/no-subject")
+        hint = near or f"Name another {noun}{'' if listing is USERS else ', or its id'}."
+        raise LmsconfError(f"{option} {asked}: {there}", hint=hint, code="probe/no-subject")
     return ids[0]
 
 

@@ -25,7 +25,7 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
 from lmsconf.fleet.fleet_run import Listener, run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import end_idle, interrupt_run
+from lmsconf.fleet.worker import interrupt_run
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
@@ -87,7 +87,7 @@ def run_on_dask(
         # Two for each thread of a worker, so that none waits for its next task.
         most = most or 2 * max(1, sum(client.nthreads().values()))
         workers = _DaskWorkers(client, digests, folder, most, time_limit)
-        run_in_threads(workers.run, workers.interrupt, workers.leave, most, tasks, listener)
+        run_in_threads(workers.run, workers.interrupt, client.close, most, tasks, listener)
 
 
 class _DaskWorkers:
@@ -135,12 +135,6 @@ class _DaskWorkers:
         self._is_interrupted = True
         with suppress(OSError):
             self._client.run(interrupt_run, self._name, int(number), on_error="ignore")
-
-    def leave(self) -> None:
-        """End the processes that wait for tasks; who leaves the scheduler waits for no result any more."""
-        with suppress(OSError):
-            self._client.run(end_idle, self._name, on_error="ignore")
-        self._client.close()
 
     def _job(self, task: FleetTask) -> DaskJob:
         is_apply = task.action is FleetAction.APPLY

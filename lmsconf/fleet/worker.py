@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from typing import IO, Final, cast
 
 import msgspec
@@ -73,11 +73,14 @@ def _bound(tasks: Iterable[str]) -> Iterator[str]:
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
-    while (line := lines.get()) is not None:
-        yield line
-        lines.task_done()
+    with suppress(Empty):  # the run has ended, or its coordinator was killed
+        while (line := lines.get(timeout=_IDLE)) is not None:
+            yield line
+            lines.task_done()
 
 
+_IDLE: Final = 30.0
+"""Seconds for which a bound process waits for a task; after half of them it is given none."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whether the Dask worker still runs."""
 _changing = threading.Lock()
@@ -120,6 +123,8 @@ def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEnt
 
 class TaskProcess(subprocess.Popen[bytes]):
     """A process that runs tasks of one project, one after the other."""
+
+    idle_since = 0.0
 
     def __init__(self, root: Path, environ: Mapping[str, str], *options: str) -> None:
         """Start it. options: of `lmsconf.fleet.worker`. Raises OSError."""
@@ -175,7 +180,12 @@ def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str
     root, environ, options: of a new one.
     """
     with _changing:
+        stale = [p for waiting in _idle.values() for p in waiting if p.idle_since < time.monotonic() - _IDLE / 2]
+        for waiting in _idle.values():
+            waiting[:] = [process for process in waiting if process not in stale]
         process = _idle[run].pop() if _idle[run] else None
+    for one in stale:
+        one.close()
     with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
         process = process or TaskProcess(root, environ, *options)
     with _changing:
@@ -189,6 +199,7 @@ def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str
             _running[run].discard(process)
             is_reusable = process.poll() is None and run not in _interrupted
             if is_reusable:
+                process.idle_since = time.monotonic()
                 _idle[run].append(process)
         if not is_reusable:
             process.close()

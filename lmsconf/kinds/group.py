@@ -135,10 +135,11 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
 
 
 def similar_members(planning: PlanContext, form: Form) -> Similarity:
-    """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
+    """Compare groups by their active members, or by all where these are few: one could be equal by chance."""
     members = included(form, "members")
     active = members - planning.people.archived
-    return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
+    key = active if len(active) >= FEWEST_MEMBERS else members
+    return Similarity(of="members", key=key if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
 
 def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:

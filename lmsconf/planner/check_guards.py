@@ -183,19 +183,21 @@ def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Seque
 
 def _harm(kind: Kind, change: Change) -> str | None:
     """Return what a change takes from a protected resource; None for nothing. A creation changes no field."""
+    if change.action in (Action.DELETE, Action.REPLACE):
+        return f"{change.action} it"
     fields = {field.path: field for field in change.fields}
-    renamed = [field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")]
-    revoked = list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change)))
+    if kind.name_key in fields:
+        return "rename it"
+    renamed = next((field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")), None)
+    if renamed is not None:
+        return f"rename its choice {renamed.before}"
+    if lost := list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change))):
+        return f"revoke {' and '.join(lost)}"
+    taken = next((field for field in fields.values() if field.removed), None)
+    if taken is not None:
+        return f"remove {len(taken.removed)} of its {taken.path}"
     adds_condition = kind.name == SMART_GROUP and "conditions" in fields
-    harms = [
-        *([f"{change.action} it"] if change.action in (Action.DELETE, Action.REPLACE) else []),
-        *(["rename it"] if kind.name_key in fields else []),
-        *(f"rename its choice {field.before}" for field in renamed),
-        *([f"revoke {' and '.join(revoked)}"] if revoked else []),
-        *(f"remove {len(field.removed)} of its {field.path}" for field in fields.values() if field.removed),
-        *(["add a condition to it, which only takes people out"] if adds_condition else []),
-    ]
-    return harms[0] if harms else None
+    return "add a condition to it, which only takes people out" if adds_condition else None
 
 
 def count_for_guards(

@@ -245,23 +245,15 @@ def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
 def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     """Return each dialect key that calls of a plan rely on → these calls. Keys are sorted, calls in their order."""
     created = {change.address for change in plan.changes if change.action is Action.CREATE}
-    # In a new resource the first call of an operation finds an empty list, and later ones what it added.
-    first = {(call.address, call.operation): call.id for call in reversed(plan.calls)}
-    relying = grouped(
-        (
-            (key, call)
-            for call in plan.calls
-            for key in assumed_keys_of_call(
-                api_spec,
-                call.operation,
-                call.path,
-                call.body,
-                finds_nothing=call.address in created and first[call.address, call.operation] == call.id,
-            )
-        ),
-        lambda one: one[0],
-    )
-    return {key: [call for _, call in relying[key]] for key in sorted(relying)}
+    relying: dict[str, list[Call]] = {}
+    sent: set[tuple[Address, str]] = set()
+    for call in plan.calls:
+        # In a new resource the first call of an operation finds an empty list, and later ones what it added.
+        finds_nothing = call.address in created and (call.address, call.operation) not in sent
+        sent.add((call.address, call.operation))
+        for key in assumed_keys_of_call(api_spec, call.operation, call.path, call.body, finds_nothing=finds_nothing):
+            relying.setdefault(key, []).append(call)
+    return dict(sorted(relying.items()))
 
 
 def _selected_problems(

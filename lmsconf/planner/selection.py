@@ -122,8 +122,9 @@ def nearest_addresses(pattern: ResolvedPattern, known: Sequence[Address]) -> lis
         return sorted(set(same))[:3]
     of_kind = {address.text: address for address in known if address.kind == kind}
     by_name = {address.name: address for address in known} | {str(address): address for address in known}
-    among = of_kind if slash and kind in KINDS else by_name
-    near = nearest_names(name, among, 3) or nearest_names(pattern.pattern, among, 3)
+    has_kind = slash and kind in KINDS
+    among = of_kind if has_kind else by_name
+    near = nearest_names(name, among, 3) or ([] if has_kind else nearest_names(pattern.pattern, among, 3))
     return list(dict.fromkeys(among[one] for one in near))
 
 

@@ -38,8 +38,12 @@ def read_text(path: Path, *, regular: bool = False) -> str:
         with open_nonblocking(path) if regular else path.open("rb") as file:
             if regular and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise LmsconfError(f"{path} is a pipe or a device, not a file", hint=_NOT_OURS)
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
+            # The size tells of a large file before it is read; the loop, of one that grows and of a device.
+            size, data = os.fstat(file.fileno()).st_size, bytearray()
+            while size <= LARGEST and (piece := file.read(1 << 16)):
+                data += piece
+                size = max(size, len(data))
+        if size > LARGEST:
             raise LmsconfError(f"{path} is larger than {LARGEST >> 20} MiB", hint=_NOT_OURS)
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -84,9 +88,17 @@ def open_for_lines(path: Path) -> int:
     A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stderr is kept and written to.
     """
     handle = _opened_in_place(path)
-    if handle is None:
-        _replace(path, iter(()), _PRIVATE, durable=False)
-        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+    if handle is not None:
+        return handle
+    # A file stays the same one: somebody may follow it, or have mounted it.
+    if path.is_symlink():
+        path.unlink()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _PRIVATE)
+    try:
+        os.fchmod(handle, _PRIVATE)
+    except OSError:
+        os.close(handle)
+        raise
     return handle
 
 
