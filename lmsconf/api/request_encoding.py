@@ -12,17 +12,18 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct, field
 
 from lmsconf.api.response_limits import refuse_oversized_body
-from lmsconf.api.retry_and_rate_limit import is_not_carried_out
+from lmsconf.api.retry_and_rate_limit import NOT_NOW, is_not_carried_out, seconds_of
 from lmsconf.api.spec import Operation
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.api.transport import HttpResponse, HttpTransport, NoResponse
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.time_formats import duration_in_words
 from lmsconf.support.strict_json import parse_json
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -155,7 +156,7 @@ def parse_response(request: PreparedRequest, response: HttpResponse, transport: 
             ) from error
     excerpt = _excerpt(response, transport)
     kind, way_out = _meaning(request, response, transport)
-    outcome = f" answered {response.status}{_times(attempts)}{f': {excerpt}' if excerpt else ''}"
+    outcome = f" answered {response.status}{_times(attempts)}{_asked(response)}{f': {excerpt}' if excerpt else ''}"
     raise _error(kind, request, transport, outcome, way_out, status=response.status, excerpt=excerpt)
 
 
@@ -221,12 +222,7 @@ def _meaning(
         f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too many."
     )
     meanings: tuple[tuple[object, type[ApiError], str | None], ...] = (
-        (
-            status < 400,
-            Rejected,
-            # The token is for one host only.
-            "It redirects, and redirects are not followed. Set the workspace's url to the API's own address.",
-        ),
+        (status < 400, Rejected, _moved_hint(answer, transport)),
         (
             status == 401,
             Unauthorized,
@@ -246,6 +242,16 @@ def _meaning(
     return next((kind, hint) for holds, kind, hint in meanings if holds)
 
 
+def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
+    """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
+    try:
+        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    except ValueError:
+        other = ""
+    to = f" to {_safe(transport.redact(other))}" if other else ""
+    return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
+
+
 def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
     """Return the dialect keys to check if the service may use other names or smaller pages than assumed."""
     # These are the statuses that wrong names, or a wrongly assumed behaviour, would get.
@@ -261,6 +267,14 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
 
 def _times(tried: int) -> str:
     return "" if tried <= 1 else f" (tried {tried} times)"
+
+
+def _asked(answer: HttpResponse) -> str:
+    """Return the wait that a Retry-After in seconds asks for, if it takes minutes: the run has waited longer."""
+    seconds = seconds_of(answer.retry_after)
+    if answer.status not in NOT_NOW or seconds is None or seconds <= 60:
+        return ""
+    return f" and asks to wait {duration_in_words(seconds)}"
 
 
 def _excerpt(answer: HttpResponse, transport: HttpTransport) -> str:

@@ -31,6 +31,12 @@ def is_not_carried_out(status: int, retry_after: str | None) -> bool:
     return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
 
 
+def seconds_of(retry_after: str | None) -> float | None:
+    """Return the number of a Retry-After, of which nine digits count; None without one, as for a date."""
+    text = (retry_after or "").strip()
+    return float(text[:9]) if text.isascii() and text.isdigit() else None
+
+
 class RetryPolicy(Struct, frozen=True, kw_only=True):
     """Retry policy of a client, and limits of an outage.
 
@@ -112,15 +118,13 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 
     def parse_retry_after(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
-        text = (retry_after or "").strip()
-        if text.isascii() and text.isdigit():
-            seconds = float(text[:9])  # more digits are as good as never
-        else:
+        seconds = seconds_of(retry_after)
+        if seconds is None:
             from email.utils import parsedate_to_datetime  # slow to import
 
             try:
                 # A date without a zone is in UTC.
-                until = timegm(parsedate_to_datetime(text).utctimetuple())
+                until = timegm(parsedate_to_datetime((retry_after or "").strip()).utctimetuple())
             except (ValueError, OverflowError):
                 return None
             seconds = max(until - self.wall_clock(), 0.0)
@@ -133,7 +137,8 @@ class Outage:
 
     An outage starts when a request is sent that gets no response or a transient status, and ends with the next response
     of any other status. It ends the run, so that nothing more is sent, `max_outage` seconds after it started (later if
-    the service asked to wait for more than a minute), or when a call stops retrying.
+    the service asked to wait for more than a minute), or when a call stops retrying. A program that goes on, as one
+    that waits until its writes are visible, may send again `max_outage` seconds later.
 
     responses: how many requests were answered. is_rate_limited: the last failure was rate limiting. is_stopped: the run
     has ended.
@@ -146,8 +151,7 @@ class Outage:
         self._reset()
 
     def _reset(self) -> None:
-        self._started = self._limit = math.inf
-        self._is_over = False
+        self._started = self._limit = self._over = math.inf
 
     def seconds_left(self) -> float:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
@@ -156,9 +160,16 @@ class Outage:
         if self._started == math.inf:
             return math.inf
         with self._lock:
-            left = self._limit - self._retry.clock()
+            now = self._retry.clock()
             # A second is too short for a response: a write sent with less would only end with an unknown result.
-            return 0.0 if self._is_over or left < 1.0 else left
+            if now > self._limit - 1.0:
+                self._over = min(self._over, now)
+            if self._over == math.inf:
+                return self._limit - now
+            if now - self._over < self._retry.max_outage:
+                return 0.0
+            self._reset()
+            return math.inf
 
     def stop(self) -> None:
         """Send nothing more: the run has ended, and nobody waits for what its threads still ask for."""
@@ -190,7 +201,7 @@ class Outage:
         """Record that a call stops retrying. responses: how many there were when it first failed."""
         with self._lock:
             if responses == self.responses:
-                self._is_over = True
+                self._over = min(self._over, self._retry.clock())
 
 
 _FIRST_RATE: Final = 20.0
@@ -230,7 +241,7 @@ class RateLimiter:
         self._limit, self._clock, self._sleep, self._wall_clock = limit, clock, sleep, wall_clock
         self._lock = threading.Lock()
         self._learnt: float | None = None
-        self._ceiling = math.inf
+        self._ceiling = self._resumed = math.inf
         self._last = self._since = self._slept = -math.inf
         self._responses = 0
         self._refusals: deque[_Refusal] = deque()
@@ -263,9 +274,12 @@ class RateLimiter:
 
     def record_response(self, sent_at: float) -> None:
         """Record a response to a request sent at that time that is not transient."""
-        if self._learnt is None or sent_at <= self._refusals[0].at:
+        if self._learnt is None:
             return
         with self._lock:
+            if sent_at <= self._refusals[0].at:
+                return
+            self._resumed = min(self._resumed, sent_at)
             self._responses += 1
             # A rate that is too low is found out: it grows by 0.8 % with each response, and by half until a rate
             # is measured and up to that before refusals without a response between them.
@@ -299,7 +313,8 @@ class RateLimiter:
             return None
         return RateLimit(
             at=now,
-            rate=(self._accepted_rate(now) or None) if self._refusals else self._limit,
+            # The pause that the first refusal asked for is no time in which anything was accepted.
+            rate=(self._accepted_rate(now, self._resumed) or None) if self._refusals else self._limit,
             resumes_in=max(self._since - now, 0.0),
             wall=self._wall_clock(),
         )
@@ -324,10 +339,10 @@ class RateLimiter:
         while len(self._refusals) > 1 and self._responses - self._refusals[1].responses >= 100:
             self._refusals.popleft()
 
-    def _accepted_rate(self, now: float) -> float:
-        """Return the requests a second that were accepted since the first refusal that is kept."""
+    def _accepted_rate(self, now: float, since: float = -math.inf) -> float:
+        """Return the requests a second that were accepted since the first refusal that is kept, or since then."""
         first = self._refusals[0]
-        return (self._responses - first.responses) / max(now - first.at, 0.001)
+        return (self._responses - first.responses) / max(now - max(first.at, since), 0.001)
 
     def _gap(self) -> float:
         """Return the seconds between two turns."""

@@ -61,6 +61,7 @@ class HttpResponse(Struct, frozen=True):
     status: int
     body: bytes
     retry_after: str | None
+    location: str | None
     unreadable: str | None
     date: str | None = None
 
@@ -170,8 +171,8 @@ class HttpTransport:
             body = self._body(response, until, seconds)
         except (ValueError, httpx.DecodingError) as error:
             unreadable = str(error)
-        retry_after, date = (response.headers.get(name) for name in ("retry-after", "date"))
-        return HttpResponse(response.status_code, body, retry_after, unreadable, date)
+        after, location, date = (response.headers.get(name) for name in ("retry-after", "location", "date"))
+        return HttpResponse(response.status_code, body, after, location, unreadable, date)
 
     def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
         """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""

@@ -152,7 +152,7 @@ def complete(app: click.Command) -> NoReturn:
     """
     import lmsconf.cli.completion  # noqa: F401  # its shells answer in place of click's
 
-    with suppress(Exception):
+    with suppress(Exception, KeyboardInterrupt):
         app.main(prog_name="lmsconf")
     sys.exit(0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from textwrap import shorten
@@ -144,8 +143,10 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:
     """Return the words of a line around a text, with its page, in about 80 characters."""
-    # Whole words on both sides of it, and twice as many behind it.
-    room = max(74 - len(lead) - len(wanted), 0) // 3
-    around = rf"((?<!\S).{{0,{room}}})?{re.escape(wanted)}(.{{0,{2 * room}}}(?!\S))?"
-    start, end = next((found.span() for found in re.finditer(around, line.casefold())), (0, 0))
-    return f"{lead}{'… ' if start else ''}{line[start:end]}{' …' if end < len(line) else ''}"
+    room = max(78 - len(lead), len(wanted))
+    if len(line) <= room:
+        return lead + line
+    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)
+    part = line[start : start + room]
+    before = f"… {part.partition(' ')[2]}" if start else part
+    return lead + (f"{before.rpartition(' ')[0]} …" if start + room < len(line) else before)

@@ -127,7 +127,7 @@ def terminal_size(stream: TextIO) -> os.terminal_size:
     except (OSError, ValueError):
         size = os.terminal_size((0, 0))
     columns = os.environ.get("COLUMNS", "")
-    return os.terminal_size((int(columns) if columns.isdecimal() else size.columns or 80, size.lines or 24))
+    return os.terminal_size(((int(columns) if columns.isdecimal() else 0) or size.columns or 80, size.lines or 24))
 
 
 def _is_paged(text: str, stream: TextIO) -> bool:

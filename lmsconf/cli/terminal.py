@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from math import ceil
+from math import ceil, inf
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -25,6 +25,7 @@ from lmsconf.render.resource_wording import count_text, rate_text
 from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.progress import Progress
 
 
@@ -99,6 +100,7 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
     }
     stream.flush()
+    running: subprocess.Popen[bytes] | None = None
     cuts: list[KeyboardInterrupt] = []
     try:
         # A signal raised while the process is made would leave a pager that nobody can end.
@@ -106,9 +108,6 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
             running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
                 ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
             )
-    except OSError:
-        return False
-    try:
         for cut in cuts:
             if isinstance(cut, Terminated):
                 raise cut
@@ -117,8 +116,13 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
             if running.stdin is not None:
                 _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
             return running.wait() not in (126, 127)  # a shell cannot run the command
+    except OSError:
+        if running is not None:
+            raise
+        return False
     except Terminated:
-        _terminate(running)
+        if running is not None:
+            _terminate(running)
         raise
 
 
@@ -153,40 +157,48 @@ class LimitWording:
     """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
 
     def __init__(self) -> None:
-        self._told_at: float | None = None
+        self._told_at = -inf
+        self._begun: tuple[float, int] | None = None
+        self._seen_at = 0.0
         self._resumes_at = 0.0
 
     def due_line(self, progress: RunProgress) -> str | None:
         """Return the line to show now, if one is due."""
         limit = progress.limit
         if limit is None:
+            self._begun = None
             return None
-        if self._told_at is None:  # in a quarter of a minute, the rate is known
-            self._told_at = limit.at - 0.75 * LIMIT_EVERY
-        is_due = limit.at - self._told_at >= LIMIT_EVERY
         is_paused = limit.resumes_in > LIMIT_EVERY or limit.at < self._resumes_at
-        line = self._pause(limit, is_due) if is_paused else self._rate(progress, limit.rate) if is_due else None
+        line = self._pause(limit) if is_paused else self._rate(progress, limit)
         if line is not None:
             self._told_at = limit.at
         return line
 
-    def _pause(self, limit: RateLimit, is_due: bool) -> str | None:
-        """Return the line for a long pause that the service asks for: at once, then where one is due."""
-        resumes_at, left = limit.at + limit.resumes_in, duration_in_words(limit.resumes_in)
+    def _pause(self, limit: RateLimit) -> str | None:
+        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
+        resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
         if resumes_at > self._resumes_at + SAME_PAUSE:
-            self._resumes_at = resumes_at
-            return f"the service asks to wait {left}; resuming at {time}"
-        return f"still waiting for the service, {left} more; resuming at {time}" if is_due else None
+            self._resumes_at, self._begun = resumes_at, None
+            return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
+        if limit.at - self._told_at >= LIMIT_EVERY:
+            return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
+        return None
 
-    def _rate(self, progress: RunProgress, rate: float | None) -> str | None:
-        """Return the line with the rate, and how long what is left takes at this rate."""
-        left = progress.total - progress.done
-        if not rate or not left:
+    def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
+        if self._begun is None:
+            self._seen_at = limit.at
+        # For three seconds, responses to requests that were sent before the limit still come in.
+        if self._begun is None or limit.at < self._seen_at + 3.0:
+            self._begun = (limit.at, progress.done)
+        begun, done_before = self._begun
+        seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
+        tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
+        if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
             return None
+        rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
         least, more = ("", "") if progress.is_final else ("at least ", " or more")
-        time = duration_in_words(left / rate)
-        return f"limited to {rate_text(rate)} requests a second; {least}{left:,} left, about {time}{more}"
+        return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
 
 
 _bars: list[Progress] = []
@@ -195,16 +207,24 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
-    """Yield the callback of a progress bar, removed at the end. What limits the rate stays as a line above it.
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
 
     label: what is under way. The callback is thread-safe.
     """
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    limits, name = LimitWording(), escape_terminal(label)
-    with Progress(
+    limits, above, name = LimitWording(), Text(), escape_terminal(label)
+
+    class BarBelowText(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            if above.plain:
+                yield above
+            yield from super().get_renderables()
+
+    with BarBelowText(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
@@ -216,8 +236,9 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
         _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            if line := limits.due_line(progress):
-                shown.console.print(f"{name}: {line}", markup=False, highlight=False)
+            line = limits.due_line(progress)
+            if line or progress.limit is None:
+                above.plain = f"{name}: {line}" if line else ""
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
         try:

@@ -224,7 +224,12 @@ class _HelpFormatter(click.HelpFormatter):
             # A name that is wider than its column has its text below it; a list of choices is cut after `|`.
             col_max, lead = 2, " " * (self.current_indent + 2)
             pieces = (
-                (wrap(term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False), text)
+                (
+                    wrap(
+                        term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False, break_long_words=False
+                    ),
+                    text,
+                )
                 for term, text in rows
             )
             rows = [(f"\n{lead}".join(lines).replace("| ", "|"), text) for lines, text in pieces]

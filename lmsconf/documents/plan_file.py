@@ -54,7 +54,7 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
 
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(_digested_keys(plan))
+    return plan.masked_digest or _digest(plan)
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -97,14 +97,23 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     )
 
 
-def _digest(digested: Mapping[str, Json]) -> str:
-    """Return the digest of a plan from the part of its document that it is computed from."""
+_latest: tuple[Plan, str] | None = None
+"""The plan that a digest was computed for last: a command shows it, compares it and writes it down."""
+
+
+def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
+    """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
+    global _latest
+    latest = _latest  # replaced as a whole by another thread
+    if latest is not None and latest[0] is plan:
+        return latest[1]
+    document = _digested_keys(plan) if digested is None else digested
+    changes = cast("list[dict[str, Json]]", document["changes"])
     # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    bare = [
-        without_keys(change, "source", "about", "origin", "undo")
-        for change in cast("list[dict[str, Json]]", digested["changes"])
-    ]
-    return sha256({**digested, "changes": bare})
+    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
+    digest = sha256({**document, "changes": bare})
+    _latest = plan, digest
+    return digest
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -144,7 +153,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     }
     return {
         **digested,
-        "digest": plan.masked_digest or _digest(digested),
+        "digest": plan.masked_digest or _digest(plan, digested),
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,

@@ -33,7 +33,7 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
-    freed_name_ref,
+    free_name_ref_of_row,
     joined_group_ref,
     list_steps,
     people_dependencies,
@@ -134,7 +134,7 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     )
 
 
-def similar_members(planning: PlanContext, form: Form) -> Similarity:
+def members_for_rename_detection(planning: PlanContext, form: Form) -> Similarity:
     """Compare groups by their active members, or by all where these are few: one could be equal by chance."""
     members = included(form, "members")
     active = members - planning.people.archived
@@ -161,7 +161,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[
         Step(
             operation="manual-groups.delete",
             path={"groupId": deletion.row.id},
-            makes=freed_name_ref(GROUP, deletion.row),
+            makes=free_name_ref_of_row(GROUP, deletion.row),
             uses=frozenset(map(joined_group_ref, planning.people.display_names(deletion.row.members or ()))),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
@@ -192,7 +192,7 @@ def add_replaced_conditions(
     out = list(declared)
     for row in planning.snapshot.rows(SmartGroupRow):
         migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
-        conditions = _replaced(planning, row, active) if migrations else None
+        conditions = _conditions_after_migration(planning, row, active) if migrations else None
         if conditions is None:
             continue
         own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
@@ -200,7 +200,7 @@ def add_replaced_conditions(
             if one.spec.conditions is None:
                 out[at] = replace(one, spec=replace(one.spec, conditions=conditions))
         address = Address.of(SMART_GROUP, normalize_name(row.name))
-        if not own and not _is_left(planning, address, absent):
+        if not own and not _is_deleted_or_left_alone(planning, address, absent):
             planning.include(address)
             migration = migrations[0]
             out.append(
@@ -221,16 +221,16 @@ def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: 
     return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
 
 
-def _is_left(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
+def _is_deleted_or_left_alone(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether the plan deletes an undeclared smart group, or must not touch it."""
     return (
         matches_patterns(str(address), planning.policy.leave_alone)
-        or is_owned(planning, address)
+        or is_owned(planning, address)  # and undeclared: deleted
         or any(one.address == address for one in absent)
     )
 
 
-def _replaced(
+def _conditions_after_migration(
     planning: PlanContext, row: SmartGroupRow, active: dict[RemoteId, ActiveMigration]
 ) -> tuple[DeclaredCondition, ...] | None:
     """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
@@ -238,11 +238,11 @@ def _replaced(
     if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
         return None
     pairs = zip(live, conditions_by_name(planning, live), strict=True)
-    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    new = [_condition_on_new_field(named, active[one.field]) if one.field in active else named for one, named in pairs]
     return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
 
-def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
+def _condition_on_new_field(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
     new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
     choices = frozenset(choice for choice in new if choice is not None)
@@ -278,15 +278,17 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     return compare_group(planning, match, own if row else {}, {"conditions": sorted_conditions(wanted)})
 
 
-def why_conditions_stay(sides: BeforeAfter) -> str | None:
+def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
-    gained = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
-    return "a condition without a system_condition keeps the one that it gets" if gained else None
+    for content, systems in before.items():
+        if None in systems and any(after.get(content, ())):
+            return "a condition without a system_condition keeps the one that it gets"
+    return None
 
 
-def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
+def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
     conditions = conditions_of(form)
     return Similarity(
@@ -355,7 +357,7 @@ def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow
         Step(
             operation="smart-groups.delete",
             path={"smartGroupId": deletion.row.id},
-            makes=freed_name_ref(SMART_GROUP, deletion.row),
+            makes=free_name_ref_of_row(SMART_GROUP, deletion.row),
             releases=condition_refs(conditions_by_name(planning, deletion.row.conditions or ())),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,

@@ -24,13 +24,13 @@ from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_d
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.group import (
     GroupRow,
+    conditions_for_rename_detection,
     diff_smart_group,
     group_before_deletion,
     group_deletion,
     group_steps,
     match_smart_groups,
-    similar_conditions,
-    similar_members,
+    members_for_rename_detection,
     smart_group_deletion,
     smart_group_steps,
 )
@@ -94,8 +94,8 @@ _DELETION_STEPS: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], list[
 }
 _SIMILARITY: Final[Mapping[str, Callable[[PlanContext, Form], Similarity]]] = {
     CUSTOM_FIELD: similar_choices,
-    GROUP: similar_members,
-    SMART_GROUP: similar_conditions,
+    GROUP: members_for_rename_detection,
+    SMART_GROUP: conditions_for_rename_detection,
 }
 
 
@@ -129,7 +129,7 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     return _BEFORE_DELETION[deletion.address.kind](planning, deletion)
 
 
-def finish_matching(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) -> None:
+def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) -> None:
     """Record what kinds need to know of each other, and check each as a whole, once all are compared.
 
     results: by kind, as matched.

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import assumed_keys_of_call
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, StalePlan
-from lmsconf.kinds.custom_field.lost_answers import report_hidden_answers
+from lmsconf.kinds.custom_field.lost_answers import warn_of_clearing_hidden_fields
 from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.group import only_listed_people
-from lmsconf.kinds.kind_functions import finish_matching, match_all, match_kind, plan_steps
+from lmsconf.kinds.kind_functions import check_across_kinds, match_all, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
@@ -45,12 +45,12 @@ from lmsconf.planner.check_guards import (
 )
 from lmsconf.planner.planned_resources import (
     PlannedResource,
-    add_side_effects,
+    add_changes_by_service,
     find_expired_absent,
     find_left_alone,
     find_left_alone_renames,
     planned_resources,
-    report_unrenamed_references,
+    refuse_references_to_skipped_renames,
     to_change,
 )
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
@@ -88,12 +88,12 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = _by_address(manifests.in_workspace(policy.workspace))
+    entries = _sorted_by_address(manifests.in_workspace(policy.workspace))
     selection = _selection(entries, snapshot, policy, api_spec)
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
     results, items, left_out = _compared(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
-    report_hidden_answers(planning, arranged)
+    warn_of_clearing_hidden_fields(planning, arranged)
     problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
@@ -137,7 +137,7 @@ def draft_plan(
     )
 
 
-def _by_address(manifests: Manifests) -> Manifests:
+def _sorted_by_address(manifests: Manifests) -> Manifests:
     """Return the manifests with their entries sorted, so that the order of files decides nothing."""
     declared, absent = (sorted(of, key=lambda one: one.address) for of in (manifests.declared, manifests.absent))
     return replace(manifests, declared=tuple(declared), absent=tuple(absent))
@@ -169,8 +169,8 @@ def _compared(
     for name, kind in KINDS.items():
         results[name] = match_kind(planning, name, *entries.of_kind(name))
         items.extend(planned_resources(kind, planning, selection, results[name], left_out))
-    finish_matching(planning, results)
-    items = add_side_effects(planning, selection, items)
+    check_across_kinds(planning, results)
+    items = add_changes_by_service(planning, selection, items)
     policy = planning.policy
     planning.problems += [
         *(() if policy.verifying else selection.problems()),
@@ -178,7 +178,7 @@ def _compared(
         *find_left_alone([*entries.declared, *entries.absent], policy),
         *find_left_alone_renames(results.values(), policy),
     ]
-    report_unrenamed_references(planning, items, results)
+    refuse_references_to_skipped_renames(planning, items, results)
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
     return results, items, left_out
@@ -268,7 +268,7 @@ def _selected_problems(
 
 
 def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
-    """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
+    """Yield the addresses that are live: of all rows that have names; of assignments, undeclared and deleted ones."""
     for name, result in results.items():
         yield from (resource.address for resource in result.unmanaged)
         yield from (deletion.address for deletion in result.deletions)
@@ -301,9 +301,9 @@ def plan_to_manifests(plan: Plan) -> Manifests:
         entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
         needed = [by_id[need] for call in own for need in call.needs if need in by_id]
         if change.action is Action.DELETE:
-            absent.extend(_replaced(one, change, needed) for one in parse_absent(kind.name, entry))
+            absent.extend(_with_replacement_order(one, change, needed) for one in parse_absent(kind.name, entry))
         else:
-            declared.extend(_replaced(one, change, needed) for one in parse(kind.name, entry))
+            declared.extend(_with_replacement_order(one, change, needed) for one in parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
@@ -312,7 +312,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _replaced(entry: _Entry, change: Change, needed: Iterable[Call]) -> _Entry:
+def _with_replacement_order(entry: _Entry, change: Change, needed: Iterable[Call]) -> _Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry

@@ -87,7 +87,7 @@ def _is_deleted(planning: PlanContext, selection: Selection, deletion: Deletion[
     return True
 
 
-def add_side_effects(
+def add_changes_by_service(
     planning: PlanContext, selection: Selection, items: Sequence[PlannedResource]
 ) -> list[PlannedResource]:
     """Return the items with the changes that the service itself makes because of them, sorted.
@@ -129,7 +129,7 @@ def _refuse_excluded(planning: PlanContext, selection: Selection, cause: Address
         )
 
 
-def report_unrenamed_references(
+def refuse_references_to_skipped_renames(
     planning: PlanContext,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],

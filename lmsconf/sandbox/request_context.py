@@ -264,7 +264,7 @@ def _typed(text: str, schema: Schema) -> Json:
     """A value of a path or a query with the type that it is to have, or the text if that is none."""
     if schema.get("type") == "boolean" and text in ("true", "false"):
         return text == "true"
-    if schema.get("type") == "integer" and re.fullmatch("-?[0-9]{1,10}", text):
+    if schema.get("type") == "integer" and re.fullmatch("-?[0-9]{1,18}", text):
         return int(text)
     return text
 

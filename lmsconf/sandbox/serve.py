@@ -139,6 +139,7 @@ class _Conversation(BaseHTTPRequestHandler):
     """One connection. Sends headers and body in one packet: two would wait for a delayed acknowledgement."""
 
     protocol_version = "HTTP/1.1"
+    server_version, sys_version = "lmsconf-sandbox", ""
     wbufsize = 65536
     disable_nagle_algorithm = True
     server: Server

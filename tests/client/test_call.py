@@ -266,7 +266,7 @@ def test_a_redirect_is_told_and_never_followed() -> None:
     with pytest.raises(Rejected) as caught:
         perform(client(network=network), READ)
     assert len(network.requests) == 1
-    assert "redirects are not followed" in str(caught.value.hint)
+    assert "redirects to evil.example" in str(caught.value.hint)
     assert "secret" not in str(caught.value.hint)
 
 
@@ -350,7 +350,7 @@ LOST = "Run again: lmsconf reads the workspace before it repeats a call."
         (
             WRITE,
             raw(503, b"", Retry_After="99"),
-            f"{ANSWERED} 503 (tried 37 times)",
+            f"{ANSWERED} 503 (tried 37 times) and asks to wait 1 minute 40 seconds",
             LATER,
         ),
         (WRITE, raw(502, b"", Retry_After="99"), f"{ANSWERED} 502", LOST),

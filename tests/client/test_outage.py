@@ -220,6 +220,16 @@ def test_a_run_that_has_ended_waits_for_nothing() -> None:
     assert (waited, len(group.network.requests), len(told)) == ([60.0], 1, 1)
 
 
+def test_after_as_long_again_a_program_may_begin_anew() -> None:
+    """A script that runs on tries again later, and finds the service back."""
+    dead = [httpx.ConnectError("refused")] * 4
+    group = Group(Network(*dead, said(200, {"userIds": []})))
+    with pytest.raises(Unreachable):
+        group.read()
+    group.clock.time += MINUTES_2
+    assert group.read() == {"userIds": []}
+
+
 def test_the_bound_is_the_one_that_is_told() -> None:
     """The guide speaks of two minutes, and so does the class that holds the number."""
     assert RetryPolicy().max_outage == MINUTES_2

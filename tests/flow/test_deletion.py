@@ -211,8 +211,8 @@ REPLACED_SEED = text_of(__file__, "replaced_assignments_seed.yaml")
 
 
 def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:
+    """A project in which both people are in progress on the earlier content, of the groups and of one of them."""
     audiences = ", ".join(f"{{group: {name}}}" for name in groups)
-    """A project in which both people are in progress on the earlier content, which is assigned to one of them."""
     return Project(
         root,
         "people: [{email: ann@x.example}, {email: bo@x.example}]\n"

@@ -190,7 +190,7 @@ def _report_loss(
         )
 
 
-def report_hidden_answers(planning: PlanContext, calls: Sequence[Call]) -> None:
+def warn_of_clearing_hidden_fields(planning: PlanContext, calls: Sequence[Call]) -> None:
     """Report hidden fields of which nobody shows an answer, where calls may clear the answers that they omit.
 
     A service may show no answers to hidden fields, so a call cannot send them along.

@@ -20,7 +20,7 @@ from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import id_in_response
-from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, temporary_name
+from lmsconf.kinds.shared.steps import free_name_ref, free_name_ref_of_row, temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json, members
@@ -113,8 +113,8 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
         body = _body(planning, row, {"name": temporary_name(row.id)}, old, at)
-        steps.append(replacement(body=body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
-    makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+        steps.append(replacement(body=body, makes=free_name_ref_of_row(CUSTOM_FIELD, row), avoids=whole))
+    makes = made | named | (free_name_ref_of_row(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
     keeps_both = any(left & taken and gained & (made | named) for left, gained in planning.changed_refs)
     if keeps_both:
@@ -132,7 +132,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     step = Step(
         operation="custom-fields.delete",
         path={"customFieldId": row.id},
-        makes=freed_name_ref(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
+        makes=free_name_ref_of_row(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
         ends=frozenset({Ref(at)}),
         revokes=True,
     )

@@ -68,7 +68,7 @@ def free_name_ref(address: Address) -> frozenset[Ref]:
     return frozenset({Ref(address, "(vacant name)")})
 
 
-def freed_name_ref(kind: str, row: HasName) -> frozenset[Ref]:
+def free_name_ref_of_row(kind: str, row: HasName) -> frozenset[Ref]:
     """Return the Ref for the name of a live resource being free: made by the call that gives it up."""
     return free_name_ref(Address.of(kind, normalize_name(row.name)))
 
@@ -99,7 +99,7 @@ def rename_steps(
     if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
         return
     rename = partial(planning.api_spec.body_to_wire, operation)
-    old = freed_name_ref(at.kind, row)
+    old = free_name_ref_of_row(at.kind, row)
     if at in planning.temporary_names:
         yield Step(operation=operation, path=path, body=rename(name=temporary_name(row.id)), makes=old)
         old = frozenset()

@@ -31,7 +31,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry
 from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref, refs_in
+from lmsconf.kinds.shared.steps import free_name_ref, free_name_ref_of_row, granted_rights_ref, refs_in
 from lmsconf.kinds.user.types import (
     APPLICATIONS,
     ARCHIVE_DATE,
@@ -320,7 +320,7 @@ def _profile(
                 operation=operation,
                 path=path,
                 body=planning.api_spec.body_to_wire(operation, **values),
-                makes=freed_name_ref(USER, row) if "email" in values else frozenset(),
+                makes=free_name_ref_of_row(USER, row) if "email" in values else frozenset(),
                 uses=free_name_ref(at) if "email" in values else frozenset(),
             )
 

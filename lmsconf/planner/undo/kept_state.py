@@ -14,7 +14,7 @@ from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, answer_keys, answer_rows, field_undo
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.group import why_conditions_stay
+from lmsconf.kinds.group import why_undo_keeps_conditions
 from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, Kind, is_named, row_type_of
@@ -153,7 +153,7 @@ def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> 
         return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
     if isinstance(subject, SideEffect):
         return partial_undo("its conditions come back, with the new id of what they name")
-    reason = why_conditions_stay(sides) if kind == SMART_GROUP else None
+    reason = why_undo_keeps_conditions(sides) if kind == SMART_GROUP else None
     return FULL_UNDO if reason is None else partial_undo(reason)
 
 
