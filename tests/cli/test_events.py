@@ -277,8 +277,11 @@ def test_the_file_is_private_and_links_are_not_followed(project: Path) -> None:
     assert (project / "mine.txt").read_text() == "mine"
     assert not (project / "events.jsonl").is_symlink()
     (project / "events.jsonl").chmod(0o644)
+    before = (project / "events.jsonl").stat()
     recorded(project, "plan")
     assert (project / "events.jsonl").stat().st_mode & 0o777 == 0o600
+    # It is the same file: somebody may follow it, or have mounted it.
+    assert (project / "events.jsonl").stat().st_ino == before.st_ino
 
 
 def test_a_reader_that_goes_does_not_stop_an_apply(project: Path) -> None:

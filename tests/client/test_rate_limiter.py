@@ -47,6 +47,18 @@ def answered(limiter: RateLimiter, clock: Clock, rate: float, times: int) -> Non
         clock.time += 1 / rate
 
 
+def test_a_pause_that_was_asked_for_is_no_slow_rate() -> None:
+    """After ten minutes of Retry-After, the rate that is told is the one at which requests are answered since."""
+    clock = Clock()
+    limited = rate_limiter(clock)
+    limited.record_rate_limited(clock.time, 600.0)
+    clock.time += 600.0
+    answered(limited, clock, 10.0, 50)
+    status = limited.status()
+    assert status is not None
+    assert status.rate == pytest.approx(10.0, rel=0.1)
+
+
 @pytest.mark.parametrize("limit", [0.5, 5.0, 200.0])
 def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     """No two requests are closer than the limit allows, also after an idle while."""

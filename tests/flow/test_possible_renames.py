@@ -87,6 +87,16 @@ def test_an_owned_one_that_is_not_deleted_is_compared(tmp_path: Path) -> None:
     assert told(it.plan(additive=True, compares=0)) == []
 
 
+@pytest.mark.parametrize(("other", "is_told"), [("p002", False), ("p003", True)])
+def test_one_active_person_is_no_reason_to_think_of_a_rename(tmp_path: Path, other: str, is_told: bool) -> None:
+    """Groups of one active person and an archived one are alike only if the archived one is the same, too."""
+    archived = "".join(f"  - {{email: {one}@acme.example, archived: true}}\n" for one in ("p002", "p003"))
+    people = f"people:\n  - {{email: p001@acme.example}}\n{archived}"
+    it = Project(tmp_path, people + groups("Old", members="[p001@acme.example, p003@acme.example]"))
+    plan = it.plan(groups("New", members=f"[p001@acme.example, {other}@acme.example]"))
+    assert recreates(plan) == is_told
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", cases(Path(__file__).with_name("possible_renames.txt")), ids=lambda case: case.title)
 def test_what_is_said_of_a_creation_that_may_be_a_rename(tmp_path: Path, case: Case) -> None:

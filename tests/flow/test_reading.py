@@ -391,6 +391,15 @@ def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: s
     assert f"Did you mean {near}" in ran.err
 
 
+def test_the_word_of_a_kind_is_compared_with_no_name(tmp_path: Path) -> None:
+    """A group called like the kind is not what somebody meant who names another group."""
+    it = Project(tmp_path, "groups: [{name: Group North}]")
+    it.write("groups: [{name: Group North}]\n")
+    ran = lmsconf(tmp_path, "plan", "--only", "group/Mentors", code=1)
+    assert "Did you mean" not in ran.err
+    assert "An address is group/Sales" in ran.err
+
+
 STARRED = """
 people: [{email: bo@x.example}]
 groups: [{name: All}, {name: A*}, {name: Own *}, {name: Own 1}, {name: R/D}]
