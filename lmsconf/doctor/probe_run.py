@@ -265,7 +265,7 @@ def _id_of_one(
     ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
     if len(ids) != 1:
         option = "--user" if listing is USERS else "--content"
-        there = f"there is not one such {noun}: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
+        there = f"several match: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
         near = None if ids else did_you_mean(asked, names.values())
         hint = near or f"Name another {noun}{'' if listing is USERS else ', or its id'}."
         raise LmsconfError(f"{option} {asked}: {there}", hint=hint, code="probe/no-subject")

@@ -100,8 +100,11 @@ def accepts_text(schema: Schema, text: str) -> bool:
 
 
 def quote_if_needed(text: str) -> str:
-    """Format a text for use within brackets, quoted only where needed."""
-    return "…" if len(text) > SHOWN else format_inline(text)
+    """Format a text for use within brackets, quoted where needed, and where a colon looks like the end of a key."""
+    if len(text) > SHOWN:
+        return "…"
+    inline = format_inline(text)
+    return json.dumps(text, ensure_ascii=False) if inline == text and ":" in text else inline
 
 
 def suggest_from_schema(schema: Schema) -> str:

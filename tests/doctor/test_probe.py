@@ -133,7 +133,7 @@ def test_a_content_that_is_there_twice_is_named_by_its_id(open_clinic: Open) -> 
     """Of two contents with one name none is touched; an id says which."""
     clinic = open_clinic(more={"content": [{"name": GDPR}, {"name": "Fire safety"}, {"name": "Fire safety"}]})
     code, _ = clinic.run("doctor", "--probe", "--yes", "--content", "Fire safety")
-    assert (code, "Fire safety is not one content: c-2, c-3" in clinic.err) == (1, True)
+    assert (code, "--content Fire safety: several match: c-2, c-3" in clinic.err) == (1, True)
     assert clinic.probe("--content", "c-3")["content-targets.create.mandatory"] == ("confirmed", "mandatory")
 
 
