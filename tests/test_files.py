@@ -9,7 +9,14 @@ import pytest
 
 from lmsconf.errors import LmsconfError
 from lmsconf.support import files
-from lmsconf.support.files import is_writable, leads_to_stdout, open_for_lines, read_text, write_atomically
+from lmsconf.support.files import (
+    is_writable,
+    leads_to_stdout,
+    open_for_lines,
+    read_own_file,
+    read_text,
+    write_atomically,
+)
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -237,3 +244,11 @@ def test_what_cannot_be_read_is_a_kind_error(tmp_path: Path, content: bytes | No
         path.write_bytes(content)
     with pytest.raises(LmsconfError, match=said):
         read_text(path)
+
+
+@pytest.mark.parametrize(("mode", "held"), [(0o600, b"x"), (0o644, b"x"), (0o620, None), (0o602, None)])
+def test_what_others_may_write_to_is_not_ones_own(tmp_path: Path, mode: int, held: bytes | None) -> None:
+    """Neither everybody nor a group adds an approval, or what a person had before a probe."""
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "file").chmod(mode)
+    assert read_own_file(tmp_path / "file") == held

@@ -15,6 +15,7 @@ from flow.project import runs_of
 from flow.shell import lmsconf as command
 from json_schemas import schema_validator
 
+from lmsconf.audit.statement import chain_findings
 from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
@@ -338,3 +339,26 @@ def test_links_out_of_the_folder_are_not_followed(written: Path, tmp_path: Path)
     messages = [problem.message for problem in verify_evidence(copy, None).findings]
     assert "index.html is not a file that lmsconf wrote" in messages
     assert "more is not a file that lmsconf wrote" in messages
+
+
+def test_a_run_that_names_another_before_it_is_found() -> None:
+    """Also where the digest fits: a run under another name took the place of the one before."""
+    at = {"workspace": {"name": "w", "url": "u"}, "started_at": "2026-06-01T08:00:00Z", "originals": {"journal": "d"}}
+    first = {**at, "run": "a", "chain": {"number": 1, "previous": None, "previous_sha256": None}}
+    second = {**at, "run": "b", "chain": {"number": 2, "previous": "x", "previous_sha256": "d"}}
+    [problem] = chain_findings([first, second])
+    assert problem.message == "b names another run before it than a"
+
+
+def test_the_plan_of_another_run_is_found(written: Path) -> None:
+    """With everything that is stated of the run rewritten to fit the plan that lies there."""
+    copy = copy_of(written)
+    document = json.loads((copy / "evidence.json").read_text())
+    first, second = document["runs"][:2]
+    mine, other = (f"runs/{run['run']}/plan.json" for run in (first, second))
+    (copy / mine).write_bytes((copy / other).read_bytes())
+    first |= {key: second[key] for key in ("manifests", "changes", "effects", "consents")}
+    document["files"][mine] = document["files"][other]
+    (copy / "evidence.json").write_text(json.dumps(document))
+    rewrite(copy, lambda runs: None)
+    assert "are not of the same plan" in verified(copy).err

@@ -340,3 +340,18 @@ def test_only_parts_can_be_trusted() -> None:
     assert parse_trusted_parts("url, dialect") == {"url", "dialect"}
     with pytest.raises(UsageError, match="there is no guards"):
         parse_trusted_parts("url,policy,guards")
+
+
+def test_what_a_change_deletes_is_not_let_go_of(project: Project) -> None:
+    """A group that moves to `absent`, and the assignments that go with it, need no line any more."""
+    commit(project, BASE)
+    project.write(CHANGE + "absent: {groups: [Readers]}\n")
+    assert lmsconf(project.root, "plan", "--base", "main", "--format", "json", code=0).document["let_go"] == []
+
+
+def test_a_partial_plan_lets_go_of_nothing(project: Project) -> None:
+    """What `--only` leaves out is not looked at, so that nothing is said of it."""
+    commit(project, BASE)
+    project.write(CHANGE)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--only", "group/Coaches", "--format", "json", code=0)
+    assert ran.document["let_go"] == []

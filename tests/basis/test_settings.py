@@ -209,3 +209,10 @@ def test_what_the_base_declares_can_be_deleted(tmp_path: Path) -> None:
     assert found["digest"] == bare["digest"]
     assert found["guards"] == bare["guards"]
     assert [one["total"] for one in found["guards"] if one["name"] == "answers"] == [1]
+
+
+def test_the_limit_that_is_shown_is_the_stricter_one(project: Project) -> None:
+    """Of a guard that stops nothing, too: a reviewer reads which limit holds."""
+    project.write_options("guards: {removals: {count: 900, share: off}}\n")
+    limits = {one["name"]: one["limit"] for one in document(project)["guards"]}
+    assert limits["removals"] == {"count": 50, "share": 0.1}

@@ -18,8 +18,9 @@ from waiting import nobody_waits
 
 import lmsconf
 from lmsconf.cli import app, run_command_line
+from lmsconf.cli.terminal import LimitWording
 from lmsconf.errors import ExitCode
-from lmsconf.model.calls import RunProgress
+from lmsconf.model.calls import RateLimit, RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
@@ -293,3 +294,12 @@ def test_a_certificate_that_nobody_stands_for_has_a_hint_of_its_own(
     _, hint = told(tmp_path, capsys, ExitCode.UNREACHABLE)
     assert f"The certificate of localhost:{self_signed} was refused: self-signed certificate." in hint
     assert "SSL_CERT_FILE" in hint
+
+
+def test_one_pause_of_several_calls_is_told_once() -> None:
+    """Each thread hears of it at its own moment, so that its end differs by a second."""
+    words, lines = LimitWording(), list[str | None]()
+    for at, pause in ((0.0, 600.0), (1.0, 600.5), (2.0, 600.0)):
+        limit = RateLimit(at=at, wall=at, rate=None, resumes_in=pause)
+        lines.append(words.due_line(RunProgress(done=0, total=9, is_final=False, limit=limit)))
+    assert [line is not None for line in lines] == [True, False, False]

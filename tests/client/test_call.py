@@ -487,3 +487,11 @@ def test_a_client_that_only_reads_sends_no_write(what: What) -> None:
         reading.send("DELETE", "/groups/g-1")
     assert network.requests == []
     assert perform(reading, READ) == {"userIds": []}
+
+
+def test_a_404_of_a_write_tells_nothing_of_the_url() -> None:
+    """Reads have shown that the URL is right before anything is written."""
+    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)))
+    with pytest.raises(Rejected) as caught:
+        made.call("manual-groups.create", body={"name": "A"})
+    assert caught.value.hint is None

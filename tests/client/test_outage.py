@@ -235,3 +235,13 @@ def test_the_bound_is_the_one_that_is_told() -> None:
     assert RetryPolicy().max_outage == MINUTES_2
     assert "two minutes" in str(RetryPolicy.__doc__)
     assert "two minutes after" in read_guide_page("limits")
+
+
+def test_a_shorter_pause_ends_no_outage_sooner() -> None:
+    """The service asked for ten minutes, and a second call for one: the run has what the longer pause gave it."""
+    clock = Clock()
+    outage = Outage(clock.retry())
+    outage.record_failure(clock.time, retry_after=600.0)
+    left = outage.seconds_left()
+    outage.record_failure(clock.time, retry_after=61.0)
+    assert outage.seconds_left() == left

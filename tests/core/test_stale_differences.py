@@ -248,3 +248,10 @@ def test_values_inside_values_are_told_by_their_place(
 ) -> None:
     """In lists whose order matters by position, in mappings by key; mappings with little in common as a whole."""
     assert diff_forms({"to": old}, {"to": new}) == changes
+
+
+def test_what_has_another_id_is_no_part_of_the_plan() -> None:
+    """The resource was deleted and made again under its name: it is another one, though it looks the same."""
+    one = change({"note": "x"}, {"note": "y"})
+    assert find_foreign_changes(plan(one), plan(one)) == ()
+    assert find_foreign_changes(plan(one), plan(replace(one, id=RemoteId("h")))) != ()

@@ -14,7 +14,7 @@ from manifest.cases import Case, cases
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
-from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
+from lmsconf.doctor.checks import ClockSkewCheck, ListingPageSize, check_page_size, check_token_expiry
 from lmsconf.doctor.probe_run import set_dialect_keys
 from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -250,3 +250,10 @@ def test_any_keys_beside_any_others(old: dict[str, str], new: dict[str, str], fl
     assert document.value["dialect"] == {**old, **new}
     assert edited.replace(WORKSPACES, "") != edited
     assert ("# c" in edited) is ("# c" in text)
+
+
+def test_the_smallest_page_is_advised() -> None:
+    """Of listings that give pages of several sizes, the one that all of them give."""
+    limits = [ListingPageSize("users.list", 100, 50), ListingPageSize("catalog.list", 100, 25, refused=True)]
+    found = check_page_size(limits)
+    assert (found.health, found.hint) == ("error", "Set under `dialect:` paging.limit: 25")

@@ -1113,3 +1113,51 @@ groups:
     )
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert lists(clinic)["New members"] == {"p2", "p3"}
+
+
+class Grudging(Sandbox):
+    """Makes an assignment of everyone that is mandatory, and says that it did not."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        made = super().answer(method, path, query, headers, body)
+        is_refused = (method, path) == ("POST", "/content/targets") and b"EVERYONE" in body and b":true" in body
+        return json_response(400, {"error": "no"}) if is_refused else made
+
+
+def test_an_assignment_that_is_there_is_not_put_back(open_clinic: Open) -> None:
+    """A refusal of what was made all the same: it is not made once more, as it was before."""
+    clinic = open_clinic(
+        {"content-targets.on-existing": "recreate"},
+        {
+            **MORE,
+            "content_targets": [
+                {"content": "GDPR basics", "visible_until": "2027-01-01T09:00:00Z", "assign_to": ["everyone"]}
+            ],
+        },
+        made=Grudging,
+    )
+    clinic.declare("content_targets: [{content: GDPR basics, mandatory: true, assign_to: [everyone]}]\n")
+    known = f"content-targets.on-existing: recreate, {_MANDATORY}: mandatory, content-targets.everyone: EVERYONE"
+    clinic.configure(f"{PROJECT}guards: off\ndialect: {{{known}}}\n")
+    told = clinic.told("apply", "--auto-approve", code=5)
+    assert ("it is created again" in told, "it was deleted" in told) == (False, False)
+
+
+class Withdrawn(Sandbox):
+    """Takes the permission of its token away with the first write."""
+
+    is_gone = False
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        self.is_gone |= method != "GET"
+        return (
+            json_response(403, {"error": "no"}) if self.is_gone else super().answer(method, path, query, headers, body)
+        )
+
+
+def test_a_token_that_may_do_nothing_any_more_is_no_field_in_use(open_clinic: Open) -> None:
+    """One read after the refusal tells both apart."""
+    field = {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"], "description": "Where"}
+    clinic = open_clinic({}, {"custom_fields": [field]}, made=Withdrawn)
+    clinic.declare("custom_fields: [{name: Department, description: null}]\n")
+    assert "It may be in use" not in clinic.told("apply", "--auto-approve", "--allow", "refusals=1", code=7)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
+from flow.project import Project
 from hypothesis import given
 from hypothesis import strategies as st
 from integrity.served_project import ServedProject
@@ -15,10 +16,11 @@ from laws.sandbox_project import SandboxProject, open_stage, tried
 from manifest.cases import Case, cases
 from msgspec.structs import replace
 
-from lmsconf.errors import LmsconfError
+from lmsconf.apply.python_api import Project as ApiProject
+from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.files import write_all_or_none
@@ -345,3 +347,15 @@ def test_all_are_written(project: Path) -> None:
     """Both hold what they are to hold, and nothing is left beside them."""
     write_all_or_none(project, BEFORE, {"a.yaml": b"new a\n", "b.yaml": b"new b\n"})
     assert {path.name: path.read_text() for path in project.iterdir()} == {"a.yaml": "new a\n", "b.yaml": "new b\n"}
+
+
+def test_an_edit_that_makes_another_difference_is_refused(tmp_path: Path) -> None:
+    """What differs only with the edit was asked for by nobody."""
+    it = Project(tmp_path, "people: [{email: a@x.example}]\ngroups: [{name: A, members: [a@x.example]}]\n")
+    it.write("groups: [{name: A, members: []}]\n")
+    drift, manifests = ApiProject(settings=it.settings, environ={}).drift(), load_manifests(it.settings)
+    other = replace(drift, findings=(replace(drift.findings[0], address=Address.of(GROUP, "B")),))
+    drifted = DriftedProject(drift=drift, manifests=manifests, root=tmp_path, timezone=None,
+                             parse_manifests=lambda _: manifests, compute_drift=lambda _: other)  # fmt: skip
+    with pytest.raises(ProblemsFound, match="group/B: with the edit it would be"):
+        drifted.accept(["group/A"])

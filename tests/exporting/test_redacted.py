@@ -14,7 +14,15 @@ import pytest
 import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from msgspec.structs import replace
 from texts import text_of
+
+from lmsconf.kinds.user.types import HolderRow
+from lmsconf.model.address import RemoteId
+from lmsconf.model.snapshot import Listing
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 pytestmark = pytest.mark.sampled
 
@@ -287,3 +295,17 @@ def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, argumen
     ran: Ran = lmsconf(project.root, *arguments, code=1)
     assert "snapshot" in ran.err
     assert "redacted" in ran.err
+
+
+@pytest.mark.parametrize("case", ["reason", "answer", "metadata"])
+def test_what_a_service_says_beside_its_rows_goes_too(tmp_path: Path, case: str) -> None:
+    """A response quoted as a reason, a text answer that looks like a choice, metadata that no manifest names."""
+    it = Project(tmp_path, "people: [{email: a@x.example, metadata: {plan: A, badge: secret}}]\n")
+    it.write("users: [{email: a@x.example, metadata: {plan: B}}]\n")
+    with Connection(it.settings) as connection:
+        reader, manifests = WorkspaceReader(settings=it.settings, connection=connection), load_manifests(it.settings)
+        live = reader.snapshot(manifests=manifests)
+        holders = Listing(rows=(HolderRow(RemoteId("secret"), 1),), incomplete="secret" if case == "reason" else None)
+        listings = live.listings if case == "metadata" else {**live.listings, HolderRow.listing: holders}
+        assert "secret" in str(replace(live, listings=listings))
+        assert "secret" not in str(reader.redact_snapshot(replace(live, listings=listings), manifests))

@@ -326,3 +326,19 @@ def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: st
     assert "Team" not in it.fields()
     assert it.plan(only=only).changes == ()
     assert [str(one.address) for one in it.plan().changes] == ["user/a@x.se"]
+
+
+def test_an_answer_that_is_copied_in_part_is_counted(tmp_path: Path) -> None:
+    """A choice that becomes no answer is lost with the old field, also where another one of the answer is copied."""
+    field = "custom_fields: [{name: Team, type: MULTI_SELECT, choices: [Sales, HR]}]\n"
+    it = project(tmp_path, field + "people: [{email: a@x.se, answers: {Team: [Sales, HR]}}]\n")
+    new = "{name: Unit, type: MULTI_SELECT, choices: [Sales], migrate: {from: Team, choices: {HR: null}}}"
+    (guard,) = [one for one in it.plan(f"custom_fields: [{new}]\n").guards if one.tripped]
+    assert (guard.name, guard.total) == ("answers", 1)
+
+
+def test_declared_conditions_hold_beside_those_that_are_moved(tmp_path: Path) -> None:
+    """`conditions: all` replaces what no manifest declares; a smart group whose conditions are declared gets these."""
+    plan = project(tmp_path).plan(WHOLE.replace("choices: [Sales and Marketing]}]}", "choices: [Tech]}]}"))
+    (sellers,) = [one for one in plan.changes if str(one.address) == "smart_group/Sellers"]
+    assert "Tech" in str(sellers.after)

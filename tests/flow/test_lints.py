@@ -309,3 +309,21 @@ def test_the_schema_of_the_project_file_has_all_codes() -> None:
     """An editor completes them, and no other is taken."""
     schema = json.loads(read_schema("project.schema.json"))
     assert list(schema["$defs"]["lint"]["properties"]) == list(RULES)
+
+
+def test_a_field_that_is_deleted_makes_room(tmp_path: Path) -> None:
+    """Of ten fields one goes: there is room for another one, so that an unused one is in nobody's way."""
+    seed = "custom_fields: [" + ", ".join(f"{{name: F{n}, type: TEXT}}" for n in range(10)) + "]\n"
+    it = Project(tmp_path, seed, "guards: off\n")
+    unused = "custom_fields: [{name: F0, type: TEXT}]\n"
+    for manifests, told in ((unused, True), (unused + "absent: {custom_fields: [F9]}\n", False)):
+        assert ("lint/unused-field" in [one.code for one in it.plan(manifests).all_problems]) == told
+
+
+def test_a_condition_that_asks_for_something_else_live_is_not_impossible(tmp_path: Path) -> None:
+    """Declared without a system condition, a condition keeps that of the service, and may be met by anybody."""
+    field = "custom_fields: [{name: C, type: CHOICE, choices: [A, B]}]\n"
+    live = "smart_groups: [{name: S, conditions: [{field: C, choices: [A], system_condition: IS_ODD}]}]\n"
+    it = Project(tmp_path, field + live)
+    plan = it.plan("smart_groups: [{name: S, conditions: [{field: C, choices: [A]}, {field: C, choices: [B]}]}]\n")
+    assert "lint/impossible-conditions" not in [one.code for one in plan.all_problems]

@@ -17,6 +17,7 @@ from texts import text_of
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line
 from lmsconf.documents.snapshot_file import dumps, loads
+from lmsconf.planner.undo.three_way_merge import restores
 
 from .project import Project
 from .shell import lmsconf
@@ -468,3 +469,10 @@ def test_a_window_that_no_manifest_can_declare_does_not_come_back(tmp_path: Path
     planned = lmsconf(tmp_path, "plan", "--undo", "latest", code=0)
     told = "no manifest can declare it: GDPR basics: the window ends before it begins [undo/conflict]"
     assert (left in planned.out, told in planned.out, "Nothing more can be undone" in planned.out) == (True, True, True)
+
+
+def test_what_has_more_than_before_is_not_as_it_was() -> None:
+    """Others have made it again with a window of its own: that is their change, and told."""
+    before, after = {"mandatory": True}, {"mandatory": False}
+    assert restores(before, after, {"mandatory": True}) is False
+    assert restores(before, after, {"mandatory": True, "visible_until": "2027-01-01T00:00:00Z"}) is None

@@ -386,3 +386,10 @@ def test_a_choice_is_renamed_before_an_answer_moves_to_it_from_one_that_is_delet
     assert [call.operation for call in it.plan(manifest).calls] == [field, key, field]
     it.settled(manifest)
     assert [one["name"] for one in person(it)["customFields"]["Dept"]["choices"]] == ["People"]
+
+
+def test_an_admin_who_is_archived_already_may_be_declared_so(tmp_path: Path) -> None:
+    """Nothing is to be archived, so that nothing is refused."""
+    it = Project(tmp_path, "people: [{email: a@x.example, admin: true, archived: true}]\n")
+    plan = it.plan("users: [{email: a@x.example, archived: true}]\n")
+    assert [one.code for one in plan.all_problems if one.is_error] == []

@@ -17,6 +17,7 @@ from lmsconf.model.problem_codes import blockers
 from lmsconf.planner.check_guards import (
     evaluate_guards,
     find_protected_changes,
+    find_protected_losses,
 )
 
 from .served_project import ServedProject, staged
@@ -355,3 +356,19 @@ def test_five_reasons_are_listed(tmp_path: Path, number: int, more: str | None) 
     lines = (blocker.hint or "").splitlines()
     assert lines[:5] == [f"reason {n}." for n in range(min(number, 5))]
     assert lines[5:] == ([more] if more else [])
+
+
+def test_what_one_of_two_lists_protects_keeps_its_people() -> None:
+    """The project's list, or that of a base: a smart group that people leave is named by either."""
+    address = Address.of("smart_group", "Board")
+    for lists in ((("smart_group/Board",), ("group/*",)), (("group/*",), ("smart_group/Board",))):
+        [problem] = find_protected_losses({address: 3}, lists)
+        assert problem.code == "refusal/protected"
+
+
+def test_a_condition_more_takes_people_out_of_what_is_protected() -> None:
+    """Nothing is removed from the list of conditions, and people leave the smart group all the same."""
+    more = FieldChange(path="conditions", before=["a"], after=["a", "b"], added=("b",))
+    narrowed = change("Board", Action.UPDATE, more, of="smart_group")
+    [problem] = find_protected_changes([narrowed], [("smart_group/Board",)])
+    assert "add a condition to it" in problem.message

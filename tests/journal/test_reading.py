@@ -11,7 +11,14 @@ from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from sampling import of_today
 
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line, runs_folder
-from lmsconf.documents.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
+from lmsconf.documents.journal.journal_reader import (
+    find_run,
+    parse_journal,
+    read_headers,
+    read_runs,
+    run_names,
+    seen_values,
+)
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json
@@ -262,3 +269,12 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
     os.close(after)
     assert after == before, "the lowest number that is free is another one now"
     assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
+
+
+def test_the_newest_run_tells_what_was_seen(tmp_path: Path) -> None:
+    """Of two runs that saw other values of one key of the dialect, the later one counts."""
+    runs_of(tmp_path).mkdir(parents=True)
+    for day, value in ((1, "add"), (2, "replace")):
+        line = encode_line({"event": "seen", "at": f"2026-06-0{day}T08:00:00Z", "key": "k", "value": value})
+        (runs_of(tmp_path) / f"2026060{day}T080000Z-abc.jsonl").write_bytes(line)
+    assert seen_values(tmp_path, "sandbox:workspace.db") == {"k": "replace"}

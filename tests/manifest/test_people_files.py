@@ -158,3 +158,10 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("groups: [{name: A, members: {file: people.csv, column: email}}]\n")
     (problem,) = load_folder(tmp_path, tmp_path).problems
     assert (problem.code, problem.message) == ("people/no-file", "people.csv is a pipe or a device, not a file")
+
+
+def test_rows_below_a_line_that_names_the_separator_keep_their_lines(tmp_path: Path) -> None:
+    """Excel does not show the first line; the place of a row counts it."""
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", "sep=;\n" + LEADERS)
+    place = found.declared[0].places.find("anna@acme.example", "members")
+    assert (place.file, place.line) == ("manifests/hr/leaders.csv", 3)

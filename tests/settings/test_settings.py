@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import traceback
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -570,3 +571,19 @@ def test_malformed_project_file(case: Case, tmp_path: Path) -> None:
         load_settings(tmp_path, None, {}, today=date(2026, 7, 1))
     assert shown(raised.value.problems) == case.told
     assert "s3cr3t" not in case.told
+
+
+def test_a_yes_outside_the_project_is_none_for_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that leads into the project later lets any file of it run, so that it is asked for again."""
+    root, vault = tmp_path / "lms", tmp_path / "vault"
+    for folder in (root, vault):
+        folder.mkdir()
+        (folder / "say.sh").write_text(f"echo {CANARY}")
+    said = "workspaces: {p: {url: 'https://lms.example', token: {command: [sh, -c, 'sh $PLACE/s*.sh']}}}\n"
+    (root / "lmsconf.yaml").write_text(said)
+    for folder, ask in ((vault, lambda _: True), (vault, None), (root, None)):
+        monkeypatch.setenv("PLACE", str(folder))
+        token = load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=ask).workspace.token
+        assert token is not None
+        with pytest.raises(LmsconfError, match="not allowed") if folder == root else nullcontext():
+            assert token.secret().reveal() == CANARY

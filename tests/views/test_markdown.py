@@ -315,3 +315,11 @@ def test_an_unknown_name_is_an_error() -> None:
     """A page is not printed with a gap in the place of a value that nobody gave it."""
     with pytest.raises(jinja2.UndefinedError, match="'report' is undefined"):
         jinja.html_page("snapshot.html.j2")
+
+
+def test_weaker_settings_that_have_no_room_are_counted() -> None:
+    """A reviewer reads how many of the settings that are left out relax something."""
+    weaker = tuple(SettingChange(path=f"guards.{'x' * 400}{n}", base=1, now="off", weaker=True) for n in range(90))
+    text = plan_markdown(replace(DELETE, base="main", settings_changed=weaker), limit=SizeLimit(20_000))
+    [(left, of)] = re.findall(r"… and (\d+) more, (\d+) of them weaker", text)
+    assert left == of
