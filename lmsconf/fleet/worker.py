@@ -74,12 +74,12 @@ def _bound(tasks: Iterable[str]) -> Iterator[str]:
 
     threading.Thread(target=read, daemon=True).start()
     with suppress(Empty):  # the run has ended, or its coordinator was killed
-        while (line := lines.get(timeout=_IDLE)) is not None:
+        while (line := lines.get(timeout=_IDLE_SECONDS)) is not None:
             yield line
             lines.task_done()
 
 
-_IDLE: Final = 30.0
+_IDLE_SECONDS: Final = 30.0
 """Seconds for which a bound process waits for a task; after half of them it is given none."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whether the Dask worker still runs."""
@@ -180,7 +180,8 @@ def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str
     root, environ, options: of a new one.
     """
     with _changing:
-        stale = [p for waiting in _idle.values() for p in waiting if p.idle_since < time.monotonic() - _IDLE / 2]
+        too_old = time.monotonic() - _IDLE_SECONDS / 2
+        stale = [one for waiting in _idle.values() for one in waiting if one.idle_since < too_old]
         for waiting in _idle.values():
             waiting[:] = [process for process in waiting if process not in stale]
         process = _idle[run].pop() if _idle[run] else None

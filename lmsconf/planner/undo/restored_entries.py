@@ -197,7 +197,7 @@ class Drafter:
         then = times.row_before(kind, change.id)
         before = {} if then is None else times.body_before(kind, then)
         row = times.related_row(kind, before)
-        # An audience that is a text is an id: whom it is for is not known.
+        # An audience that is a text is an id, and the kind and name behind it are not recorded.
         if then is None or any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
             what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
             self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
