@@ -142,28 +142,45 @@ def members_for_rename_detection(planning: PlanContext, form: Form) -> Similarit
     return Similarity(of="members", key=key if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
 
-def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
-    """Create or rename; then, for managers and for members, add people before removing any."""
-    at = match.address
-    path = {"groupId": Ref(at) if match.row is None else match.row.id}
-    if match.row is not None:
-        steps = [*rename_steps(planning, "manual-groups.rename", path, match, sides)]
-    else:
+_SERVICE: Final = {GROUP: ("manual-groups", "groupId"), SMART_GROUP: ("smart-groups", "smartGroupId")}
+"""Kind → the first part of its operations, and the name of its id in paths."""
+
+
+def group_steps(planning: PlanContext, match: Match[Any, Any], sides: BeforeAfter) -> list[Step]:
+    """Create, or rename and replace the conditions; then, for managers and for members, add people before removing any.
+
+    A smart group is created with its conditions and managers.
+    """
+    at, row = match.address, match.row
+    before, after = sides.before or {}, sides.after or {}
+    if row is None and at.kind == SMART_GROUP:
+        return [_smart_group_creation(planning, at, after)]
+    service, id_key = _SERVICE[at.kind]
+    path = {id_key: Ref(at) if row is None else row.id}
+    if row is None:
         body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
-        makes = frozenset({Ref(at)})
-        steps = [Step(operation="manual-groups.create", body=body, makes=makes, uses=free_name_ref(at))]
+        steps = [
+            Step(operation="manual-groups.create", body=body, makes=frozenset({Ref(at)}), uses=free_name_ref(at)),
+        ]
+    else:
+        steps = [*rename_steps(planning, f"{service}.rename", path, match, sides)]
+        if before.get("conditions") != after.get("conditions"):
+            steps.append(_replacement(planning, path, before, after))
     return [*steps, *list_steps(planning, match, path, sides)]
 
 
-def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
+def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]:
     """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
+    at, row = deletion.address, deletion.row
+    service, id_key = _SERVICE[at.kind]
     return [
         Step(
-            operation="manual-groups.delete",
-            path={"groupId": deletion.row.id},
-            makes=free_name_ref_of_row(GROUP, deletion.row),
-            uses=frozenset(map(joined_group_ref, planning.people.display_names(deletion.row.members or ()))),
-            ends=frozenset({Ref(deletion.address)}),
+            operation=f"{service}.delete",
+            path={id_key: row.id},
+            makes=free_name_ref_of_row(at.kind, row),
+            uses=frozenset(map(joined_group_ref, planning.people.display_names(getattr(row, "members", None) or ()))),
+            releases=condition_refs(conditions_by_name(planning, getattr(row, "conditions", None) or ())),
+            ends=frozenset({Ref(at)}),
             revokes=True,
         )
     ]
@@ -187,8 +204,6 @@ def add_replaced_conditions(
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
-    if not active:
-        return declared
     out = list(declared)
     for row in planning.snapshot.rows(SmartGroupRow):
         migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
@@ -274,8 +289,9 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     record_possible_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted
-    own: Form = {"conditions": sorted_conditions(live)}
-    return compare_group(planning, match, own if row else {}, {"conditions": sorted_conditions(wanted)})
+    return compare_group(
+        planning, match, {"conditions": sorted_conditions(live)}, {"conditions": sorted_conditions(wanted)}
+    )
 
 
 def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
@@ -298,21 +314,6 @@ def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Simila
     )
 
 
-def smart_group_steps(
-    planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow], sides: BeforeAfter
-) -> list[Step]:
-    """One create, or rename, replace the conditions, add managers, then remove managers."""
-    at, row = match.address, match.row
-    after, before = sides.after or {}, sides.before or {}
-    if row is None:
-        return [_smart_group_creation(planning, at, after)]
-    path = {"smartGroupId": row.id}
-    steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
-    if "conditions" in after and after["conditions"] != before["conditions"]:
-        steps.append(_replacement(planning, path, before, after))
-    return [*steps, *list_steps(planning, match, path, sides)]
-
-
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
@@ -327,7 +328,7 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
     )
 
 
-def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
+def _replacement(planning: PlanContext, path: Mapping[str, str | Ref], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = sorted_for_request(after)
     refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
@@ -349,17 +350,3 @@ def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, a
         uses=refs_after.union(answers),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )
-
-
-def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
-    """Return the DELETE; by `ends` it waits until the assignments of the group are deleted."""
-    return [
-        Step(
-            operation="smart-groups.delete",
-            path={"smartGroupId": deletion.row.id},
-            makes=free_name_ref_of_row(SMART_GROUP, deletion.row),
-            releases=condition_refs(conditions_by_name(planning, deletion.row.conditions or ())),
-            ends=frozenset({Ref(deletion.address)}),
-            revokes=True,
-        )
-    ]

@@ -31,8 +31,6 @@ from lmsconf.kinds.group import (
     group_steps,
     match_smart_groups,
     members_for_rename_detection,
-    smart_group_deletion,
-    smart_group_steps,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import match_named
@@ -83,13 +81,13 @@ _STEPS: Final[Mapping[str, Callable[[PlanContext, Match[Any, Any], BeforeAfter],
     CUSTOM_FIELD: field_steps,
     USER: person_steps,
     GROUP: group_steps,
-    SMART_GROUP: smart_group_steps,
+    SMART_GROUP: group_steps,
     CONTENT_TARGET: assignment_steps,
 }
 _DELETION_STEPS: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], list[Step]]]] = {
     CUSTOM_FIELD: field_deletion,
     GROUP: group_deletion,
-    SMART_GROUP: smart_group_deletion,
+    SMART_GROUP: group_deletion,
     CONTENT_TARGET: assignment_deletion,
 }
 _SIMILARITY: Final[Mapping[str, Callable[[PlanContext, Form], Similarity]]] = {

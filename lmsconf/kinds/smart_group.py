@@ -89,15 +89,19 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
             f"smart_group/{listed.name}: a response is missing its conditions",
             hint="If it has none, give it conditions in the product, or delete it there.",
         )
-    rows = tuple(
-        ConditionRow(
-            RemoteId(require_text(one, "customFieldId")),
-            id_set(one, "choiceIds"),
-            text_or_none(one.get("systemCondition")),
-        )
-        for one in conditions
+    return SmartGroupRow(
+        listed.id,
+        listed.name,
+        tuple(
+            ConditionRow(
+                RemoteId(require_text(one, "customFieldId")),
+                id_set(one, "choiceIds"),
+                text_or_none(one.get("systemCondition")),
+            )
+            for one in conditions
+        ),
+        id_set(data, "managers"),
     )
-    return SmartGroupRow(listed.id, listed.name, rows, id_set(data, "managers"))
 
 
 def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:

@@ -58,9 +58,8 @@ def match_assignments(
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
     ready = [entry for entry in declared if _is_ready(planning, known, entry)]
-    targets = planning.snapshot.rows(TargetRow)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
-        live=len(targets) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
+        live=sum(len(planning.snapshot.of(listing).rows) for listing in (CONTENT_TARGET, UNNAMED_TARGETS))
     )
     for entry in ready:
         _match(planning, known, entry, out)
@@ -149,8 +148,11 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     if to.kind == USER and (ids := planning.people.twice.get(to.name)):
         planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
     else:
-        code = "person/unknown" if to.kind == USER else "reference/unknown-audience"
-        planning.report(entry, code, *why_name_is_missing(planning, to, _meant(planning, to)))
+        planning.report(
+            entry,
+            "person/unknown" if to.kind == USER else "reference/unknown-audience",
+            *why_name_is_missing(planning, to, _meant(planning, to)),
+        )
     return False
 
 

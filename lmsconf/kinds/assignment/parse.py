@@ -33,10 +33,8 @@ _REPLACES: Final = "content-target/replaces"
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     """Return what an entry replaces; report a `keep` without effect, and a content that is named twice."""
     value = entry.body.get("replaces", [])
-    if isinstance(value, list):
-        parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
-    else:
-        parsed = [_replacement(entry, value, ("replaces",))]
+    items = enumerate(value) if isinstance(value, list) else [(None, value)]
+    parsed = [_replacement(entry, item, ("replaces",) if at is None else ("replaces", at)) for at, item in items]
     if "keep" in entry.body and "replaces" not in entry.body:
         entry.problem(
             _REPLACES,

@@ -41,12 +41,11 @@ _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 class _Replaced(Struct, kw_only=True):
     """A live assignment that declared ones replace.
 
-    old: the declaration that it is given. entry: the first of those in `by`. how: what that says.
+    old: the declaration that it is given. how: what the first entry in `by` says.
     """
 
     old: _Declared
     row: TargetRow
-    entry: _Declared
     how: Replacement
     by: list[_Declared] = field(default_factory=list)
 
@@ -154,7 +153,7 @@ class _ReplacementPlanner(Struct):
         until = one.keep_until if key[1].kind == USER else None
         if until is not None and _finish(row) == until and not is_over(self.planning, until):
             return
-        replaced = self.found.setdefault(key, _Replaced(old=old, row=row, entry=entry, how=one))
+        replaced = self.found.setdefault(key, _Replaced(old=old, row=row, how=one))
         if _terms(replaced.how) != _terms(one):
             report_replacement(
                 self.planning,
@@ -162,8 +161,8 @@ class _ReplacementPlanner(Struct):
                 entry,
                 at=entry.places.at(*one.path),
                 content=one.content,
-                other=replaced.entry.address,
-                see=replaced.entry.source,
+                other=replaced.by[0].address,
+                see=replaced.by[0].source,
             )
         replaced.by.append(entry)
 
@@ -218,8 +217,12 @@ class _ReplacementPlanner(Struct):
                 self.planning, "begins later", old, begins=format_time(start, self.planning.policy.timezone)
             )
             return None
-        mandatory = row.mandatory and not how.becomes_optional
-        spec = replace(spec, mandatory=mandatory, visible_from=start, visible_until=how.closes or finish)
+        spec = replace(
+            spec,
+            mandatory=row.mandatory and not how.becomes_optional,
+            visible_from=start,
+            visible_until=how.closes or finish,
+        )
         return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
@@ -248,8 +251,13 @@ class _ReplacementPlanner(Struct):
         for new in gaps:
             sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
             window = " ".join(f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side)
-            what = "removed in a gap" if closes is None else "hidden in a gap"
-            report_replacement(self.planning, what, old, new=new.address, window=window)
+            report_replacement(
+                self.planning,
+                "removed in a gap" if closes is None else "hidden in a gap",
+                old,
+                new=new.address,
+                window=window,
+            )
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
@@ -260,12 +268,10 @@ class _ReplacementPlanner(Struct):
         unknown = "a snapshot file and a drift report do not hold it" if found is None else found.unknown
         if keeps and unknown is not None:
             report_replacement(self.planning, "cannot keep", old, why=unknown)
+        if found is None or (keeps and unknown is not None):
             return []
-        if found is None:
-            return []
-        directory = self.planning.people
-        emails = {directory.emails.get(id) for id in found.people}
-        active = sorted(email for email in emails - directory.archived if email is not None)
+        emails = {self.planning.people.emails.get(id) for id in found.people}
+        active = sorted(email for email in emails - self.planning.people.archived if email is not None)
         what = "kept" if keeps else "not kept" if until is None else "not kept any more"
         if active or unknown is not None:
             report_replacement(
@@ -291,13 +297,14 @@ class _ReplacementPlanner(Struct):
         if row is not None and (_finish(row) or until) >= until:
             return None
         if key not in self.kept:
-            mandatory = (row or replaced.row).mandatory
             start = None if row is None else (parse_live_window(self.planning, row, old) or (None, None))[0]
             declared = DesiredResource(
                 address=assignment_address(old.spec.content, to),
-                spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
-                places=FixedSource(replaced.entry.places.at("keep")),
-                about=replaced.entry.about,
+                spec=AssignmentSpec(
+                    old.spec.content, to, (row or replaced.row).mandatory, start, until, old.spec.content_pins
+                ),
+                places=FixedSource(replaced.by[0].places.at("keep")),
+                about=replaced.by[0].about,
                 reason=f"in progress on {old.spec.content}, which is replaced",
             )
             self.kept[key] = Match(declared=declared, row=row, along=old.address)
@@ -308,7 +315,7 @@ class _ReplacementPlanner(Struct):
         """Note the other live assignments of a content that this plan takes from an audience."""
         closing = {one.row.content: one for one in self.found.values() if one.row in self.planning.closing}
         for content, replaced in closing.items():
-            entry, one = replaced.entry, replaced.how
+            entry, one = replaced.by[0], replaced.how
             others = sorted(
                 key[1]
                 for key, rows in self.known.live.items()

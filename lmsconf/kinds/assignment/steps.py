@@ -64,8 +64,9 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
     # Content with the same name is told apart by its pin.
-    pin = pin_in(spec.content_pins, planning.policy.workspace)
-    content = pin or planning.registry.id_or_ref(Ref(Address.of(CONTENT, spec.content)))
+    content = pin_in(spec.content_pins, planning.policy.workspace) or planning.registry.id_or_ref(
+        Ref(Address.of(CONTENT, spec.content))
+    )
     target = planning.api_spec.behaviour(EVERYONE_ID) if to == EVERYONE else planning.registry.id_or_ref(Ref(to))
     body: dict[str, object] = {
         "contentId": content,

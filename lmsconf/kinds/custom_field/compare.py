@@ -196,13 +196,20 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
     old_choices, new_choices = planning.choices_before_and_after(declared.address)
-    wanted: Form = {key: getattr(spec, key) for key in ("type", *FLAGS)}
-    wanted |= {"choices": new_choices, "description": spec.description or None}
+    wanted: Form = {
+        **{key: getattr(spec, key) for key in ("type", *FLAGS)},
+        "choices": new_choices,
+        "description": spec.description or None,
+    }
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
         return BeforeAfter(before=None, after=after)
-    live: Form = {"type": row.type, "choices": old_choices, "description": row.description}
-    live |= {key: bool(getattr(row, key)) for key in FLAGS}
+    live: Form = {
+        "type": row.type,
+        "choices": old_choices,
+        "description": row.description,
+        **{key: bool(getattr(row, key)) for key in FLAGS},
+    }
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
     return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 

@@ -151,8 +151,13 @@ def _answers_to(
     if isinstance(known, str):
         return {}, known
     keys = answer_keys(loss.field)
-    rows = [row for row in known.values() if row.id not in moved]
-    answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
+    answers = [
+        (row.id, answer)
+        for row in known.values()
+        if row.id not in moved
+        for name, answer in row.answers or ()
+        if name in keys
+    ]
     # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
     doubtful = loss.choices is not None and any(answer is None for _, answer in answers)
     held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}

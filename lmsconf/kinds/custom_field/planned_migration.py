@@ -38,6 +38,8 @@ _OTHER: Final = "the person has another answer to {target}"
 _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
+_UNREADABLE: Final = "(an answer is unreadable)"
+"""Why nothing is known of an answer; it refuses the migration."""
 
 
 def deletions_by_migration(
@@ -172,19 +174,20 @@ def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[Remo
     people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
     declared = _declared_answers(planning, active)
     # The new field may be one that the plan renames so.
-    fields = planning.snapshot.rows(FieldRow)
-    target = next((row for row in fields if planning.registry.name(CUSTOM_FIELD, row.id) == name), None)
+    target = next(
+        (row for row in planning.snapshot.rows(FieldRow) if planning.registry.name(CUSTOM_FIELD, row.id) == name), None
+    )
     old_keys, new_keys = answer_keys(active.row), answer_keys(target) if target else frozenset[str]()
     name_of = partial(planning.registry.name, choices_registry_kind(name))
     for id, row in known.items():
         old, new = _answers(row, old_keys), _answers(row, new_keys)
-        if row.answers is None or None in (*old, *new):
-            active.unreadable += row.answers is None or bool(old)
+        if row.answers is None or (old and None in (*old, *new)):
+            active.uncopied[_UNREADABLE].append(id)
         elif old and old[0] is not None:
             live = frozenset[str]().union(*(_named(one, active.target_type, name_of) for one in new if one))
             _sort_answer(planning, active, row, old[0], declared.get(id, live), people.get(id))
-    if active.unreadable:
-        _report_unknown(planning, active, f"the answers of {count_people(active.unreadable)} have an unknown format")
+    if unreadable := active.uncopied.pop(_UNREADABLE, ()):
+        _report_unknown(planning, active, f"the answers of {count_people(len(unreadable))} have an unknown format")
 
 
 def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[RemoteId, frozenset[str] | None]:
@@ -221,10 +224,7 @@ def _sort_answer(
     is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
     reason = _why_untranslatable(planning, active, picked, wanted)
     if reason is None and wanted and not is_there:
-        reason = _why_not_copied(planning, active, live, person)
-        if reason is None and any(answer is None for _, answer in row.answers or ()):
-            active.unreadable += 1
-            return
+        reason = _why_not_copied(planning, active, live, person) or (_UNREADABLE if row.all_answers is None else None)
         if reason is None:
             active.copies[row.id] = wanted if takes_several else next(iter(wanted))
     if reason is not None:

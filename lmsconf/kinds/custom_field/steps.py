@@ -112,8 +112,13 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     replacement = partial(Step, operation="custom-fields.replace", path={"customFieldId": row.id})
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
-        body = _body(planning, row, {"name": temporary_name(row.id)}, old, at)
-        steps.append(replacement(body=body, makes=free_name_ref_of_row(CUSTOM_FIELD, row), avoids=whole))
+        steps.append(
+            replacement(
+                body=_body(planning, row, {"name": temporary_name(row.id)}, old, at),
+                makes=free_name_ref_of_row(CUSTOM_FIELD, row),
+                avoids=whole,
+            )
+        )
     makes = made | named | (free_name_ref_of_row(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
     keeps_both = any(left & taken and gained & (made | named) for left, gained in planning.changed_refs)
@@ -210,10 +215,8 @@ def _body(
         body["description"] = encode_cleared_description(planning.api_spec.behaviour)
     # Where the service shows flags, it may leave out those that are off, and set what a call omits.
     shows = any(getattr(one, key) is not None for one in planning.snapshot.rows(FieldRow) for key in FLAGS)
-    for key, wire_name in FLAGS.items():
-        flag = after.get(key, getattr(row, key))
-        if flag is not None or shows:
-            body[wire_name] = bool(flag)
+    flags = {wire_name: after.get(key, getattr(row, key)) for key, wire_name in FLAGS.items()}
+    body |= {wire_name: bool(flag) for wire_name, flag in flags.items() if flag is not None or shows}
     return planning.api_spec.body_to_wire("custom-fields.replace", **body)
 
 
@@ -284,9 +287,9 @@ REFUSED_IN_USE: Final = {
 
 def ids_of_field(at: Address, answer: Json) -> dict[Ref, str]:
     """Return the ids of a field and its choices; calls return the whole field (API specification, Custom Fields)."""
-    ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
     choices = members(answer).get("choices")
-    for choice in choices if isinstance(choices, list) else []:
-        if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
-            ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])
-    return ids
+    named = [one for one in map(members, choices if isinstance(choices, list) else ()) if "choiceId" in one]
+    return {
+        **(id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")),
+        **{Ref(at, normalize_name(str(one["name"]))): str(one["choiceId"]) for one in named if "name" in one},
+    }

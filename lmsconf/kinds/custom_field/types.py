@@ -120,8 +120,7 @@ class ActiveMigration(Struct):
     """A migration whose old field, `row`, is live, and what becomes of the answers to it.
 
     target, target_type: the new field. copies: the answers that are still to be copied, by person. settled: everybody
-    whose old answer is, or will be, in the new field. uncopied: why answers cannot be copied → whose. unreadable: how
-    many answers are of an unknown format.
+    whose old answer is, or will be, in the new field. uncopied: why answers cannot be copied → whose.
     """
 
     migration: Migration
@@ -132,7 +131,6 @@ class ActiveMigration(Struct):
     copies: dict[RemoteId, str | frozenset[str]] = field(default_factory=dict)
     settled: set[RemoteId] = field(default_factory=set)
     uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unreadable: int = 0
 
     @property
     def keeps_old(self) -> bool:
@@ -219,7 +217,7 @@ def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]])
 def _migration(entry: ManifestEntry, source: str, target: str, *, is_replayed: bool) -> Migration:
     """Return the `migrate` of an entry. source, target: the fields, where it omits them."""
     body = members(entry.body[MIGRATE])
-    choices = cast("Mapping[str, str | None]", body.get("choices") or {})
+    choices = cast("Mapping[str, str | None]", members(body.get("choices")))
     return Migration(
         source=normalize_name(str(body.get("from", source))),
         target=normalize_name(str(body.get("to", target))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
@@ -23,29 +23,25 @@ from lmsconf.model.snapshot import HasName, NamedRow
 
 def match_absent(
     planning: PlanContext,
-    kind: str,
     out: MatchResult[Spec, Row],
     absent: Sequence[DeleteEntry[Any]],
-    rows: Sequence[Row],
-    free: Sequence[Row],
-    claimed: Collection[str],
+    matched: ClaimMatches[Row],
 ) -> list[Row]:
-    """Record a deletion for each row that `absent` lists; return the other free rows."""
+    """Record a deletion for each row that `absent` lists; return the other unclaimed rows."""
     if not absent:
-        return list(free)
-    by_id = {row.id: row for row in rows}
-    by_name = grouped(by_id.values(), lambda row: normalize_name(row.name))
-    known = [name for name, of_name in by_name.items() if any(row.id not in claimed for row in of_name)]
+        return matched.unclaimed
+    by_id = {row.id: row for row in matched.lives}
+    claimed = {row.id for row in matched.live if row}
+    known = [name for name, of_name in matched.by_name.items() if any(row.id not in claimed for row in of_name)]
     looks = grouped(known, confusable_skeleton)
-    whole = planning.snapshot.of(kind).incomplete is None
     deleted_ids: set[str] = set()
     for entry in absent:
-        same_name = by_name.get(entry.address.name, [])
+        same_name = matched.by_name.get(entry.address.name, [])
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
         named = [row for row in same_name if pin is None or row.id == pin]
         is_other = pinned is not None and normalize_name(pinned.name) != entry.address.name
-        if is_other or (whole and pin is not None and pinned is None and same_name):
+        if is_other or (pin is not None and pinned is None and same_name and matched.incomplete is None):
             _report_mismatch(planning, entry, pinned, same_name)
         elif not named:
             report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
@@ -59,7 +55,7 @@ def match_absent(
         elif named[0].id not in deleted_ids:
             deleted_ids.add(named[0].id)
             out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
-    return [row for row in free if row.id not in deleted_ids]
+    return [row for row in matched.unclaimed if row.id not in deleted_ids]
 
 
 def _report_mismatch(
@@ -143,8 +139,7 @@ def match_named(
     kind = row_type.listing
     listing, rows = planning.snapshot.of(kind), planning.snapshot.rows(row_type)
     out, matched = match_declared(planning, kind, noun, declared, rows)
-    claimed = {row.id for row in matched.live if row}
-    _settle(planning, kind, out, match_absent(planning, kind, out, absent, rows, matched.unclaimed, claimed))
+    _settle(planning, kind, out, match_absent(planning, out, absent, matched))
     if listing.incomplete:
         for deletion in out.deletions:
             planning.problem(
