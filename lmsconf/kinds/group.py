@@ -30,7 +30,6 @@ from lmsconf.kinds.shared.plan_context import (
     report_missing_key,
     report_unread_list,
 )
-from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
     free_name_ref_of_row,
@@ -57,7 +56,6 @@ from lmsconf.kinds.smart_group import (
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
@@ -81,11 +79,6 @@ class ManualGroupSpec(Struct, frozen=True):
 
     members: PeopleList | None
     managers: PeopleList | None
-
-
-def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
-    """Parse a row of the listing, which has neither members nor managers."""
-    return GroupRow(RemoteId(require_text(data, "groupId")), optional_text(data, "name"))
 
 
 def has_members_to_compare(spec: ManualGroupSpec) -> bool:
@@ -189,16 +182,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
 def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-    """Match smart groups by name, with the conditions that migrations of fields replace."""
-    return match_named(
-        planning, add_replaced_conditions(planning, declared, absent), absent, SmartGroupRow, "smart group"
-    )
-
-
-def add_replaced_conditions(
-    planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
-) -> Sequence[DesiredResource[SmartGroupSpec]]:
-    """Return the declared smart groups, and others, with the conditions that migrations replace."""
+    """Match smart groups by name: the declared ones, and others whose conditions migrations of fields replace."""
     active = {
         migration.row.id: migration
         for migration in planning.migrations.values()
@@ -227,7 +211,7 @@ def add_replaced_conditions(
                     reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
                 )
             )
-    return out
+    return match_named(planning, out, absent, SmartGroupRow, "smart group")
 
 
 def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: str) -> bool:

@@ -77,7 +77,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             list_operation=CUSTOM_FIELDS,
             parts_key="choices",
             default_keys=("description", *FLAGS),
-            graph_shape="parallelogram",
             operations=(
                 "custom-fields.list",
                 "custom-fields.create",
@@ -169,7 +168,6 @@ KINDS: Final[Mapping[str, Kind]] = {
                     PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS
                 )
             },
-            graph_shape="ellipse",
             operations=(
                 "users.list",
                 "users.extended-info",
@@ -205,7 +203,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             references={
                 kind: (*((*trail, key) for trail in _AUDIENCES), ("tests", ANY, key)) for key, kind in AUDIENCES.items()
             },
-            graph_shape="note",
             operations=(
                 "users.list",
                 "users.extended-info",

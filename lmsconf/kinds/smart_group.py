@@ -31,7 +31,6 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.kinds.shared.responses import (
     id_set,
     object_list,
-    optional_text,
     require_object,
     require_text,
     text_or_none,
@@ -69,11 +68,6 @@ class SmartGroupSpec(Struct, frozen=True):
 
     conditions: tuple[DeclaredCondition, ...] | None
     managers: PeopleList | None
-
-
-def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
-    """Parse a row of the listing, which has neither conditions nor managers."""
-    return SmartGroupRow(RemoteId(require_text(data, "smartGroupId")), optional_text(data, "name"))
 
 
 def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:

@@ -115,8 +115,10 @@ class Manifests(Struct, frozen=True, kw_only=True):
 
     def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
         """Return what is declared of one kind, and what is to be deleted."""
-        declared = [resource for resource in self.declared if resource.address.kind == kind]
-        return declared, [entry for entry in self.absent if entry.address.kind == kind]
+        return (
+            [resource for resource in self.declared if resource.address.kind == kind],
+            [entry for entry in self.absent if entry.address.kind == kind],
+        )
 
     def in_workspace(self, workspace: str) -> Manifests:
         """Return the manifests with the entries and tests that apply in a workspace (`only_in`)."""

@@ -140,9 +140,11 @@ class GuardLimits(Struct, frozen=True, kw_only=True):
 
     def stricter(self, other: GuardLimits) -> GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
-        limits = {name: stricter_limit(self.limits[name], other.limits[name]) for name in GUARDS}
-        protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
-        return GuardLimits(limits=limits, protect=protect, min_admins=max(self.min_admins, other.min_admins))
+        return GuardLimits(
+            limits={name: stricter_limit(self.limits[name], other.limits[name]) for name in GUARDS},
+            protect=tuple(dict.fromkeys((*self.protect, *other.protect))),
+            min_admins=max(self.min_admins, other.min_admins),
+        )
 
     def with_limits(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
         """Return a copy with these limits, by guard name."""
@@ -270,7 +272,8 @@ def _patterns(patterns: Iterable[str]) -> list[Json]:
 
 
 IN_USE: Final = "dialect.custom-fields.in-use"
-_REFUSES_LESS: Final = ("condition", "removed-choice", "never")
+_REFUSES_LESS: Final = {"removed-choice": 1, "never": 2}
+"""What counts as a field in use → how much less it lets a plan refuse than `condition`, the default."""
 _DEFAULT: Final = GuardLimits()
 DEFAULTS: Final[Mapping[str, Json]] = {
     **{f"guards.{name}": limit_to_json(_DEFAULT.limits[name]) for name in GUARDS},
@@ -320,10 +323,6 @@ def _halves(limit: Json) -> Iterable[float]:
     return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 
 
-def _leniency(value: Json) -> int:
-    return _REFUSES_LESS.index(value) if value in _REFUSES_LESS else 0
-
-
 _WEAKER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "guards.protect": _fewer,
     "guards.min_admins": gt,
@@ -340,7 +339,7 @@ _WEAKER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "people": lambda base, now: now in ("skip", True),
     "lock": lambda base, now: bool(base) and not now,
     "waves": lambda base, now: bool(base) and not now,
-    IN_USE: lambda base, now: _leniency(now) > _leniency(base),
+    IN_USE: lambda base, now: _REFUSES_LESS.get(now, 0) > _REFUSES_LESS.get(base, 0),
 }
 """Path of a setting, or its first part → whether a value is weaker than that of the base."""
 

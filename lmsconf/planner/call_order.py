@@ -10,19 +10,22 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import BOX, CONTENT, CONTENT_TARGET, USER, Kind
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, Kind
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge
 from lmsconf.model.names import grouped
+
+_SHAPES: Final = {CUSTOM_FIELD: "parallelogram", SMART_GROUP: "ellipse", CONTENT: "note"}
+"""Kind of a node → how graphs show it, in the words of DOT; others are boxes."""
 
 
 def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
@@ -32,17 +35,15 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     """
     kinds = ((KINDS[declaration.address.kind], declaration) for declaration in declared)
     nodes = [(kind, *_node(kind, declaration)) for kind, declaration in kinds if not kind.is_person]
-    own = {node: kind.graph_shape for kind, node, _ in nodes}
+    own = frozenset(node for _, node, _ in nodes)
     links = [(kind, edge) for kind, _, on in nodes for edge in on]
     edges = {edge for _, edge in links if edge.on.kind != USER}
     to_people = (kind for kind, edge in links if edge.on.kind == USER and kind.is_relation)
-    left_out = Counter((kind.noun, KINDS[USER].plural) for kind in to_people)
-    live = {edge.on: KINDS[edge.on.kind].graph_shape if edge.on.kind in KINDS else BOX for edge in edges}
     return DependencyGraph(
         edges=tuple(sorted(edges)),
-        declared=frozenset(own),
-        shapes=dict(sorted({**live, **own}.items())),
-        left_out=left_out,
+        declared=own,
+        shapes={node: _SHAPES.get(node.kind, "box") for node in sorted(own.union(edge.on for edge in edges))},
+        left_out=Counter((kind.noun, KINDS[USER].plural) for kind in to_people),
     )
 
 

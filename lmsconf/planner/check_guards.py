@@ -110,12 +110,7 @@ def _numbered(name: str, total: int) -> dict[str, int | str]:
     return {"total": total, "people": count_people(total), "lose": lose, "noun": noun}
 
 
-def has_share(limit: GuardLimit | None) -> bool:
-    """Whether the guard has a share limit."""
-    return limit is not None and limit.share is not None
-
-
-def may_exceed_share(limit: GuardLimit | None, most: int, live: int) -> bool:
+def may_exceed_share(limit: GuardLimit | None, most: float, live: int) -> bool:
     """Whether up to `most` changes within the count limit could exceed the share limit of at least `live` rows."""
     if limit is None or limit.share is None:
         return False

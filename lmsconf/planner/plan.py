@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from lmsconf.kinds.group import only_listed_people
 from lmsconf.kinds.kind_functions import check_across_kinds, match_all, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
-from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
+from lmsconf.kinds.shared.manifest_entry import Entry, ManifestEntry, declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address, RemoteId
@@ -276,9 +276,6 @@ def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snap
             yield from (Address.of(name, KINDS[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
 
 
-_Entry = TypeVar("_Entry", DesiredResource[Any], DeleteEntry[Any])
-
-
 def plan_to_manifests(plan: Plan) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
@@ -312,7 +309,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _with_replacement_order(entry: _Entry, change: Change, needed: Iterable[Call]) -> _Entry:
+def _with_replacement_order(entry: Entry, change: Change, needed: Iterable[Call]) -> Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry

@@ -107,16 +107,15 @@ def report_self_replacement(
 def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
     """Report an assignment that begins after the content that it replaces is hidden."""
     for old in spec.replaces:
-        if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
-            continue
-        ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
-        entry.problem(
-            "content-target/replacement-gap",
-            f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
-            f"visible from {begins}: nobody has either in between",
-            *(*old.path, "then"),
-            hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
-        )
+        if old.closes and spec.visible_from and spec.visible_from > old.closes + timedelta(seconds=1):
+            ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
+            entry.problem(
+                "content-target/replacement-gap",
+                f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
+                f"visible from {begins}: nobody has either in between",
+                *(*old.path, "then"),
+                hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
+            )
 
 
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:

@@ -264,10 +264,7 @@ def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResou
 def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
     """Yield the problems of migrations that need no workspace to be seen."""
     first: dict[str, Field] = {}
-    for one in declared:
-        migration = one.spec.migrate
-        if migration is None:
-            continue
+    for one, migration in [(one, one.spec.migrate) for one in declared if one.spec.migrate]:
         yield from _bad_names(one, migration, declared)
         yield from _bad_choices(one, migration)
         other = first.setdefault(migration.source, one)

@@ -75,10 +75,6 @@ def spellings(address: Address, noun: str) -> Iterator[str]:
         yield from (parts[0], f"{parts[0]} ({CONTENT})")
 
 
-BOX: Final = "box"
-"""The usual shape of a node in a graph."""
-
-
 class Kind(Struct, frozen=True, kw_only=True, eq=False):
     """What there is to say about all resources of one kind.
 
@@ -96,7 +92,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     time_keys: keys that hold times → whether a bare date means the end of the day.
     entry_items: how one entry declares several resources; None if each entry declares one.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
-    graph_shape: how graphs show its resources, in the words of DOT.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     """
 
@@ -119,7 +114,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     entry_items: EntryItems | None = None
     references: Mapping[str, Sequence[Trail]] = {}
     part_references: Mapping[str, Sequence[PartReferences]] = {}
-    graph_shape: str = BOX
 
 
 def row_type_of(kind: Kind) -> type[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, list_ids, live_twice
@@ -18,7 +18,8 @@ from lmsconf.model.names import (
     normalize_name,
     quote_name,
 )
-from lmsconf.model.snapshot import HasName, NamedRow
+from lmsconf.model.snapshot import HasName
+from lmsconf.model.snapshot import Row as Listed
 
 
 def match_absent(
@@ -50,8 +51,12 @@ def match_absent(
                 entry, "identity/live-twice", live_twice(entry.address.name, named), "Select one with `id:`."
             )
         elif named[0].id in claimed:
-            text = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
-            planning.report(entry, "absent/claimed", text, "Keep one of the two.")
+            planning.report(
+                entry,
+                "absent/claimed",
+                "it is listed under `absent`, and another entry renames it by `previously` or `id`",
+                "Keep one of the two.",
+            )
         elif named[0].id not in deleted_ids:
             deleted_ids.add(named[0].id)
             out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
@@ -123,9 +128,6 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
             "Remove the entry under `absent`.",
             Severity.NOTE,
         )
-
-
-Listed = TypeVar("Listed", bound=NamedRow)
 
 
 def match_named(
@@ -232,8 +234,9 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
 
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
-    planned = planning.planned(out.matches)
-    moving = [one for one in planned if one.row and normalize_name(one.row.name) != one.address.name]
+    moving = [
+        one for one in planning.planned(out.matches) if one.row and normalize_name(one.row.name) != one.address.name
+    ]
     new = [one for one in out.matches if one.row is None and planning.chosen(one.address)]
     deleted = planning.planned(out.deletions)
     freed = {row.id for row in (*(one.row for one in moving), *(one.row for one in deleted)) if row}

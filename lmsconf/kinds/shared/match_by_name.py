@@ -21,8 +21,6 @@ from lmsconf.model.names import (
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)
-
-
 Node = TypeVar("Node", int, str)
 
 
@@ -110,10 +108,8 @@ class ClaimMatches(Generic[L]):
         self.match[index] = live
 
     def _pinned(self) -> None:
-        by_id = {live.id: live for live in self.lives}
-        for index, claim in enumerate(self.claims):
-            if claim.pin is None:
-                continue
+        by_id: dict[RemoteId | None, L] = {live.id: live for live in self.lives}
+        for index, claim in [(index, one) for index, one in enumerate(self.claims) if one.pin is not None]:
             live = by_id.get(claim.pin)
             if live is None:
                 others = ", ".join(other.id for other in self.by_name.get(claim.name, []))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -26,7 +26,6 @@ from lmsconf.model.plan import GuardCount
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
 from lmsconf.model.time_formats import time_format_of
 
-KeptUntil: TypeAlias = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
 Planned = TypeVar("Planned", bound="Match[Any, Any] | Deletion[Any] | FieldOrChoiceDeletion")
@@ -34,16 +33,15 @@ GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 
 
-class NameRegistry:
+class NameRegistry(Struct):
     """Names and ids as they will be after apply: the only mapping between the two.
 
     A resource to be created has a name and no id yet; `id_or_ref` returns a Ref for it.
     """
 
-    def __init__(self) -> None:
-        self._ids: defaultdict[str, dict[str, RemoteId | None]] = defaultdict(dict)
-        self._names: dict[tuple[str, str], str] = {}
-        self._shared: dict[tuple[str, str], list[str]] = {}
+    _ids: defaultdict[str, dict[str, RemoteId | None]] = field(default_factory=lambda: defaultdict(dict))
+    _names: dict[tuple[str, str], str] = field(default_factory=dict)
+    _shared: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def register(self, kind: str, name: str, id: RemoteId | None) -> None:
         """Map a name to an id; None: the resource is still to be created."""
@@ -262,7 +260,9 @@ class PlanContext:
         self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
         self.closing: list[TargetRow] = []
-        self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+        self.kept_until: defaultdict[RemoteId, dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]] = (
+            defaultdict(dict)
+        )
 
     @cached_property
     def people(self) -> PeopleDirectory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 from sys import intern
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,9 +13,10 @@ from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.snapshot import SnapshotRow
+from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 Object = Mapping[str, Json]
+NamedRow = TypeVar("NamedRow", bound=IdAndName)
 
 
 def require_object(value: Json, part: str) -> Object:
@@ -57,6 +58,11 @@ def id_set(data: Object, key: str) -> frozenset[RemoteId]:
     """Return the ids in the list under `key`; null or a missing key is an empty set."""
     # One person is in many lists: each id is kept once.
     return frozenset(RemoteId(intern(_text(item, f"an item of {key}"))) for item in _listed(data, key))
+
+
+def parse_id_and_name(row_type: type[NamedRow], id_key: str, data: Object) -> NamedRow:
+    """Parse a row of a listing that has only ids and names; all else of the row is None, not read."""
+    return row_type(RemoteId(require_text(data, id_key)), optional_text(data, "name"))
 
 
 def id_in_response(at: Address, answer: Json, key: str) -> dict[Ref, str]:

@@ -78,10 +78,8 @@ def add_copied_answers(
         for id, answer in active.copies.items():
             copies[id][active.target.name] = answer
             migration_of[id] = active
-    if not copies:
-        return declared
     out: list[DesiredResource[PersonSpec]] = []
-    people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
+    people = {row.id: row for row in planning.snapshot.rows(PersonRow) if row.id in copies}
     ids = {people[id].name: id for id in copies}
     for resource in declared:
         pin = resource.pin(planning.policy.workspace)

@@ -276,9 +276,8 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
         old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
         steps.extend(answers_steps(planning, at, path, row, old, new))
     date = match.declared.spec.archive_date
-    dated = []
-    if _differs(before, after, ARCHIVE_DATE) and (row is not None or date is not None):
-        dated = [_archive_date(planning, at, path, date)]
+    is_dated = _differs(before, after, ARCHIVE_DATE) and (row is not None or date is not None)
+    dated = [_archive_date(planning, at, path, date)] if is_dated else []
     accesses = [*_rights(at, path, before, after), *_applications(planning, at, path, before, after)]
     steps.extend([*dated, *accesses] if date is None else [*accesses, *dated])
     ready = frozenset(ref for step in first for ref in step.makes)
@@ -342,9 +341,7 @@ def _metadata(planning: PlanContext, row: PersonRow | None, path: Path, before: 
 
 def _rights(at: Address, path: Path, before: Form, after: Form) -> Iterator[Step]:
     """Yield grants and revocations; adding the person to a list of managers waits for the grants."""
-    for key in RIGHTS:
-        if not _differs(before, after, key) or (key not in before and not after[key]):
-            continue
+    for key in [key for key in RIGHTS if _differs(before, after, key) and (key in before or after[key])]:
         is_granted = bool(after[key])
         everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
         yield Step(

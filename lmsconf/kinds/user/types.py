@@ -136,8 +136,12 @@ class AnswersRow(SnapshotRow, frozen=True):
 
 def answers_of(row: PersonRow) -> AnswersRow:
     """Return the answers of a person whose row holds them; None also stands for answers that could not be read."""
-    picked = None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked)
-    return AnswersRow(row.id, picked, email=row.email, archived=row.archived)
+    return AnswersRow(
+        row.id,
+        None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked),
+        email=row.email,
+        archived=row.archived,
+    )
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):
@@ -223,11 +227,6 @@ class PeopleDirectory(Struct, frozen=True):
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-def needs_single_read(spec: PersonSpec) -> bool:
-    """Return whether a key is declared that only GET /users/{userId} has."""
-    return not spec.declared_keys.isdisjoint(SINGLE_KEYS)
-
-
 def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
     """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
     declared = spec.flags.get(key)
@@ -287,7 +286,7 @@ def parse_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, ob
 
 def parse_managed_groups(data: Mapping[str, Json]) -> dict[str, object]:
     """Parse the names of the groups that a person manages, from GET /users/{userId}."""
-    groups = object_list(data, "managerOfGroups") if data.get("managerOfGroups") else []
+    groups = object_list(data, "managerOfGroups")
     return {"manages": tuple(sorted(optional_text(one, "name") or require_text(one, "groupId") for one in groups))}
 
 
@@ -358,8 +357,7 @@ def _answer(value: Json) -> Answer:
 
 def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> None:
     """Report contradictions within the entry, and metadata keys that are not allowed."""
-    both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
-    for application in sorted(both):
+    for application in sorted(spec.applications.include & spec.applications.exclude if spec.applications else ()):
         entry.problem(
             "user/both",
             f"{address}: {application} is both included and excluded",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import chain
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -49,7 +50,7 @@ from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.check_guards import least_live_within_share, may_exceed_share
 from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
@@ -275,7 +276,9 @@ def _count_others(
     recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
     declared = [resource.spec for resource in reading.declared_of(CONTENT_TARGET)]
     may_go = reading.may_delete(CONTENT_TARGET) or recreates or any(spec.replaces for spec in declared)
-    may_matter = (may_go and has_share(guards["removals"])) or may_exceed_share(guards["updates"], len(declared), live)
+    may_matter = (may_go and may_exceed_share(guards["removals"], inf, live)) or may_exceed_share(
+        guards["updates"], len(declared), live
+    )
     if not others or reading.policy.additive or not may_matter:
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}

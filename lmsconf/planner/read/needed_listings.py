@@ -15,13 +15,14 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, EXTENDED_INFO, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.group import parse_group_row
+from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS, named_emails
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
-from lmsconf.kinds.smart_group import parse_listed_row
+from lmsconf.kinds.shared.responses import parse_id_and_name
+from lmsconf.kinds.smart_group import SmartGroupRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
@@ -258,8 +259,8 @@ def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
 _LISTINGS: Final[Mapping[str, tuple[ListOperation, Callable[[dict[str, Json]], Any], tuple[str, ...]]]] = {
     CONTENT: (CATALOG, parse_content_row, ("courseId", "name", "contentType")),
     CUSTOM_FIELD: (CUSTOM_FIELDS, parse_field_row, ()),
-    GROUP: (MANUAL_GROUPS, parse_group_row, ("groupId", "name")),
-    SMART_GROUP: (SMART_GROUPS, parse_listed_row, ("smartGroupId", "name")),
+    GROUP: (MANUAL_GROUPS, partial(parse_id_and_name, GroupRow, "groupId"), ("groupId", "name")),
+    SMART_GROUP: (SMART_GROUPS, partial(parse_id_and_name, SmartGroupRow, "smartGroupId"), ("smartGroupId", "name")),
 }
 """Listing → its operation, how a row is parsed, and the keys that are kept of it; without keys, all are."""
 

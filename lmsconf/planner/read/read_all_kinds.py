@@ -41,7 +41,6 @@ from lmsconf.kinds.user.types import (
     PersonRow,
     PersonSpec,
     loses_manager_right,
-    needs_single_read,
     parse_managed_groups,
     parse_person_row,
     parse_rights,
@@ -241,7 +240,7 @@ def read_attributes(
         if (id := str(row["userId"])) in specs or reading.everything
     }
     listing = _with_details(listing, listed)
-    asked = {id for id, spec in specs.items() if needs_single_read(spec)}
+    asked = {id for id, spec in specs.items() if not spec.declared_keys.isdisjoint(SINGLE_KEYS)}
     rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
     everybody: ListedRows | None = None
     if reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights):
