@@ -236,8 +236,10 @@ def _conditions_after_migration(
     live = row.conditions or ()
     if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
         return None
-    pairs = zip(live, conditions_by_name(planning, live), strict=True)
-    new = [_condition_on_new_field(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    new = [
+        _condition_on_new_field(named, active[one.field]) if one.field in active else named
+        for one, named in zip(live, conditions_by_name(planning, live), strict=True)
+    ]
     return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
 

@@ -268,9 +268,8 @@ def record_possible_renames(
 
     A declared condition and a live one of the same field may be the same condition with a choice renamed.
     """
-    pairs = product(set(declared) - set(live), set(live) - set(declared))
-    for wanted, held in ((wanted, held) for wanted, held in pairs if wanted.field == held.field):
-        parts = planning.parts.get(Address.of(CUSTOM_FIELD, wanted.field))
+    for wanted, held in product(set(declared) - set(live), set(live) - set(declared)):
+        parts = planning.parts.get(Address.of(CUSTOM_FIELD, wanted.field)) if wanted.field == held.field else None
         # Apart from new choices, the live condition has all that the declared one has.
         if parts is not None and held.choices >= wanted.choices - parts.new:
             for new in wanted.choices - held.choices:

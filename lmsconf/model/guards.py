@@ -256,9 +256,10 @@ def stricter_limit(first: GuardLimit | None, second: GuardLimit | None) -> Guard
     """Return the lower of each half of two limits; a half that is off does not limit."""
     if first is None or second is None:
         return first or second
-    counts = [limit.count for limit in (first, second) if limit.count is not None]
-    shares = [limit.share for limit in (first, second) if limit.share is not None]
-    return GuardLimit(count=min(counts, default=None), share=min(shares, default=None))
+    return GuardLimit(
+        count=min((limit.count for limit in (first, second) if limit.count is not None), default=None),
+        share=min((limit.share for limit in (first, second) if limit.share is not None), default=None),
+    )
 
 
 def limit_to_json(limit: GuardLimit | None) -> Json:

@@ -60,8 +60,9 @@ def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     makers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.makes), lambda one: one[0])
     releasers = grouped(((ref, at) for at, step in enumerate(steps) for ref in step.releases), lambda one: one[0])
     made = ({at for ref in step.uses for _, at in makers.get(ref, ())} for step in steps)
-    left = (step.ends | step.avoids | step.follows for step in steps)
-    released = ({at for ref in refs for _, at in releasers.get(ref, ())} for refs in left)
+    released = (
+        {at for ref in step.ends | step.avoids | step.follows for _, at in releasers.get(ref, ())} for step in steps
+    )
     return [(one | other) - {position} for position, (one, other) in enumerate(zip(made, released, strict=True))]
 
 

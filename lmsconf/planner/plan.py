@@ -313,8 +313,8 @@ def _with_replacement_order(entry: Entry, change: Change, needed: Iterable[Call]
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    first = (one.address for one in needed if is_creation(one.operation))
-    after = frozenset(address for address in first if address.kind == CONTENT_TARGET and address != change.address)
+    others = (one.address for one in needed if is_creation(one.operation) and one.address != change.address)
+    after = frozenset(address for address in others if address.kind == CONTENT_TARGET)
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
@@ -342,10 +342,11 @@ def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
     match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
-            kept = [
-                choice for choice in choices if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str)
-            ]
-            yield from ((str(choice.get("name")), str(choice["choiceId"])) for choice in kept)
+            yield from (
+                (str(choice.get("name")), str(choice["choiceId"]))
+                for choice in choices
+                if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str)
+            )
 
 
 def people_ids(plan: Plan) -> frozenset[RemoteId]:

@@ -71,7 +71,7 @@ def resolve_pattern(text: str, known: Sequence[Address]) -> ResolvedPattern:
         exact = [address for address in known if address == pattern]
         if not exact and any(matches_pattern(address, pattern) for address in known):
             return ResolvedPattern(text, pattern, matches=True)
-        has_kind = any(pattern.startswith(f"{kind}/") for kind in KINDS)
+        has_kind = pattern.partition("/")[0] in KINDS
         meant = exact[:1] if exact or has_kind else _meant_addresses(typed, known)
         if len(meant) == 1:
             return ResolvedPattern(text, exact_pattern(meant[0]), matches=True)
@@ -234,8 +234,7 @@ def additions_only(sides: BeforeAfter) -> BeforeAfter:
 
 def _added(before: object, after: object) -> object:
     if isinstance(before, KeyedNames) and isinstance(after, KeyedNames):
-        new = {key: name for key, name in after.names.items() if key not in before.names}
-        return KeyedNames({**before.names, **new})
+        return KeyedNames({**before.names, **{key: after.names[key] for key in after.names if key not in before.names}})
     joined = getattr(before, "joined", None)
     return joined(after) if callable(joined) else before
 

@@ -120,8 +120,9 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec) -> None:
 
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
-    new = (parts[0] for address in spec.replaced_by if (parts := split_address(address)))
-    return frozenset(replaced.content for replaced in spec.replaces).union(new)
+    return frozenset(replaced.content for replaced in spec.replaces).union(
+        parts[0] for address in spec.replaced_by if (parts := split_address(address))
+    )
 
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
@@ -164,8 +165,15 @@ def _assignment(
             hint="`visible_until` must be later than `visible_from`.",
         )
         return None
-    mandatory = bool(audience.get("mandatory", entry.body.get("mandatory")))
-    spec = AssignmentSpec(content, audience_from(item), mandatory, start, finish, content_pins, replaces)
+    spec = AssignmentSpec(
+        content,
+        audience_from(item),
+        mandatory=bool(audience.get("mandatory", entry.body.get("mandatory"))),
+        visible_from=start,
+        visible_until=finish,
+        content_pins=content_pins,
+        replaces=replaces,
+    )
     report_gap(entry, spec)
     return spec
 

@@ -30,7 +30,7 @@ from lmsconf.kinds.assignment.types import (
 from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import count_noun, matches_patterns
 
@@ -52,9 +52,8 @@ class _Replaced(Struct, kw_only=True):
 
 def _kept_by(planning: PlanContext, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
     """Return the entry that says until when somebody keeps a replaced content through a live assignment."""
-    moments = planning.kept_until.get(key[0] or RemoteId(""), {}) if key[1].kind == USER else {}
-    finish = _finish(row)
-    return None if finish is None else moments.get(finish)
+    moments = planning.kept_until.get(key[0], {}) if key[0] is not None and key[1].kind == USER else {}
+    return moments.get(_finish(row))
 
 
 def report_without_replacement(
@@ -179,7 +178,7 @@ class _ReplacementPlanner(Struct):
                 # Their own assignment is the one that is replaced: it stays until the date.
                 change = self._change(replaced, replace(how, closes=how.keep_until))
             elif how.keep_until is not None:
-                kept = [self._keep(replaced, person, how.keep_until) for person in people]
+                kept = (self._keep(replaced, person, how.keep_until) for person in people)
                 change = self._change(replaced, how, frozenset(filter(None, kept)))
         if isinstance(change, Match):
             self.out.matches.append(change)
@@ -343,13 +342,16 @@ class _ReplacementPlanner(Struct):
                 self.settled.add(key)
                 entry, one = kept
                 if one.keep_until is not None and is_over(self.planning, one.keep_until):
-                    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
                     until = format_time(one.keep_until, self.planning.policy.timezone)
                     self.out.deletions.append(
                         Deletion(
                             address=address,
                             row=row,
-                            absent=DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep"))),
+                            absent=DeleteEntry(
+                                address=address,
+                                spec=AssignmentSpec(one.content, key[1], False, None, None, one.content_pins),
+                                places=FixedSource(entry.places.at("keep")),
+                            ),
                             reason=f"it was kept until {until} for somebody in progress",
                         )
                     )

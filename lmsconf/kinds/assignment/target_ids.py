@@ -48,8 +48,11 @@ def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    pairs = ((kind, planning.registry.name(kind, row.target)) for kind in planning.audiences.candidates(row))
-    return [Address.of(kind, name) for kind, name in pairs if name]
+    return [
+        Address.of(kind, name)
+        for kind in planning.audiences.candidates(row)
+        if (name := planning.registry.name(kind, row.target))
+    ]
 
 
 def live_entry(planning: PlanContext, row: TargetRow) -> Form:
@@ -89,7 +92,7 @@ class ContentResolver:
         An entry under `absent` may name what the catalog lacks.
         """
         spec = entry.spec
-        pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
+        pin = pin_in(spec.content_pins, self._planning.policy.workspace)
         key = (spec.content, pin or "")
         if key not in self.named:
             self.named[key] = self._look(entry, pin)
@@ -99,12 +102,9 @@ class ContentResolver:
 
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
         """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
-        pin = pin_in(spec.content_pins, self._planning.policy.workspace)
-        is_there = spec.content in self._by_name if pin is None else pin in self._by_id
-        return None if is_there else self._lacks(spec.content, pin)
-
-    def _lacks(self, name: str, pin: RemoteId | None) -> tuple[str, str | None]:
-        """What the catalog lacks, and a hint."""
+        name, pin = spec.content, pin_in(spec.content_pins, self._planning.policy.workspace)
+        if (name in self._by_name) if pin is None else (pin in self._by_id):
+            return None
         if pin is None:
             return f'the catalog has no content "{name}"', suggest_name(self._planning, name, self._by_name)
         ids = list_ids(self._by_name.get(name, ()))
@@ -121,7 +121,7 @@ class ContentResolver:
         name: str = entry.spec.content
         named = self._by_name.get(name, [])
         if pin is not None:
-            return self._look_pinned(name, pin, named, report)
+            return self._look_pinned(entry.spec, pin, named, report)
         if len(named) == 1:
             return named[0].id
         if named:
@@ -130,20 +130,20 @@ class ContentResolver:
                 f'"{name}" is in the catalog with the ids {list_ids(named)}',
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
-        elif isinstance(entry, DesiredResource):
-            text, near = self._lacks(name, None)
+        elif isinstance(entry, DesiredResource) and (missing := self.missing(entry.spec)):
+            text, near = missing
             way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
             report("content/unknown", text, hint_on_missing(self._planning, CONTENT, near, way))
         return None
 
     def _look_pinned(
-        self, name: str, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
+        self, spec: AssignmentSpec, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
     ) -> RemoteId | None:
         """Return the id if its content has the name; else None, with a problem. named: all with the name."""
-        pinned = self._by_id.get(pin)
-        if pinned is None:
-            report("content/pin-not-live", *self._lacks(name, pin))
+        if missing := self.missing(spec):
+            report("content/pin-not-live", *missing)
             return None
+        name, pinned = spec.content, self._by_id[pin]
         # An export writes `content ID` where a manifest cannot hold the name.
         if normalize_name(pinned.name) == name or (name == unnamed_content(pin) and not named):
             return pin

@@ -81,7 +81,6 @@ def _register_declared_choices(
     matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
-    before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     pairs = [*zip(choices.include, matched.live, strict=True)]
     after: dict[str, str] = {row.id if row else NEW + choice.name: choice.name for choice, row in pairs}
     for choice, row in pairs:
@@ -100,7 +99,10 @@ def _register_declared_choices(
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
-    planning.field_choices[declared.address] = KeyedNames(before), KeyedNames(after)
+    planning.field_choices[declared.address] = (
+        KeyedNames({row.id: normalize_name(row.name) for row in live}),
+        KeyedNames(after),
+    )
 
 
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
@@ -210,8 +212,11 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         "description": row.description,
         **{key: bool(getattr(row, key)) for key in FLAGS},
     }
-    before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
-    return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
+    return BeforeAfter(
+        before={"name": normalize_name(row.name), **{key: live[key] for key in keys}},
+        after=after,
+        sizes={"choices": len(row.choices)} if "choices" in keys else {},
+    )
 
 
 def live_field_form(field: FieldRow) -> Form:

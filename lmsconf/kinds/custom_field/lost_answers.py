@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from lmsconf.api.spec.value_encoding import ANSWERS as SET_ANSWERS
 from lmsconf.api.spec.value_encoding import OMITTED, answers_in_body
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldOrChoiceDeletion, FieldRow
+from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, FieldOrChoiceDeletion, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
@@ -77,13 +77,13 @@ def _count_loss(
     """Report how many people each part of a loss concerns, and return them; None if that is not known."""
     held, why = _answers_to(known, loss, _answering(planning, people, loss))
     lost: set[RemoteId] = set()
-    for choice, called in loss.subjects:
+    for choice in [None] if loss.choices is None else [one for one in loss.field.choices if one.id in loss.choices]:
         names = frozenset(map(comparable, (choice.id, choice.name) if choice else ()))
         holders = [id for id, picked in held.items() if choice is None or picked & names]
         lost.update(holders)
         # A snapshot file may have only counts.
         counts = (row.people for row in planning.snapshot.rows(HolderRow) if choice and row.id == choice.id)
-        _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
+        _report_loss(planning, loss, choice, next(counts, len(holders)) if why else len(holders), why)
     return lost if why is None else None
 
 
@@ -170,25 +170,25 @@ def _answers_to(
 
 
 def _report_loss(
-    planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, number: int, unknown: str | None
+    planning: PlanContext, loss: FieldOrChoiceDeletion, choice: ChoiceRow | None, number: int, unknown: str | None
 ) -> None:
-    whole = loss.choices is None
+    called = "" if choice is None else f'the choice "{normalize_name(choice.name)}"'
     if number:
         answered = f"{count_noun(number, 'person has', 'people have')} answered it"
         held = f"{count_noun(number, 'person holds', 'people hold')} {called}"
         planning.problem(
             "custom-field/answers-lost",
-            f"{loss.address}: {answered if whole else held}, which is deleted",
+            f"{loss.address}: {held if choice else answered}, which is deleted",
             hint="Their answers are deleted with it."
-            + ("" if whole else " To keep them, rename the choice with `previously:`."),
+            + (" To keep them, rename the choice with `previously:`." if choice else ""),
             address=loss.address,
             severity=Severity.NOTE,
         )
     if unknown:
         planning.problem(
             "custom-field/answers-unknown",
-            f"{loss.address}: it is not known how many people {'answered it' if whole else f'hold {called}'}, which is "
-            f"deleted: {unknown}",
+            f"{loss.address}: it is not known how many people {f'hold {called}' if choice else 'answered it'}, which "
+            f"is deleted: {unknown}",
             hint="Their answers are deleted with it.",
             address=loss.address,
             severity=Severity.WARNING,
@@ -215,17 +215,14 @@ def warn_of_clearing_hidden_fields(planning: PlanContext, calls: Sequence[Call])
     omitting = {one.name: sum(one.id not in answers for answers in sent) for one in hidden}
     keys = frozenset[str]().union(*map(answer_keys, hidden))
     shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())
-    if not any(omitting.values()) or not keys.isdisjoint(shown):
-        return
-    most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
-    fields = sorted(Address.of(CUSTOM_FIELD, name) for name, number in omitting.items() if number)
-    planning.problem(
-        "custom-field/hidden-answers",
-        f"{', '.join(map(str, fields))}: hidden, and nobody read shows an answer. The service may show none, and "
-        f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
-        hint="Declare these answers, so that they are sent along."
-        + (
-            "" if spec.is_known(OMITTED) else f" `lmsconf doctor --probe` finds out {OMITTED}, whether calls keep them."
-        ),
-        severity=Severity.WARNING,
-    )
+    if any(omitting.values()) and keys.isdisjoint(shown):
+        most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
+        fields = sorted(Address.of(CUSTOM_FIELD, name) for name, number in omitting.items() if number)
+        probe = f" `lmsconf doctor --probe` finds out {OMITTED}, whether calls keep them."
+        planning.problem(
+            "custom-field/hidden-answers",
+            f"{', '.join(fields)}: hidden, and nobody read shows an answer. The service may show none, and "
+            f"{count_noun(most, 'call that sets', 'calls that set')} other answers {do} them",
+            hint=f"Declare these answers, so that they are sent along.{'' if spec.is_known(OMITTED) else probe}",
+            severity=Severity.WARNING,
+        )

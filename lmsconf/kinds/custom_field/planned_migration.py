@@ -48,10 +48,8 @@ def deletions_by_migration(
     """Yield the deletion of the old field of each migration; none if that field is not live any more."""
     rows = {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
     listed = {entry.address: entry for entry in absent}
-    for resource in declared:
-        migration = resource.spec.migrate
-        if migration is None or planning.policy.additive or migration.source == resource.address.name:
-            continue
+    migrating = [(one, one.spec.migrate) for one in declared if one.spec.migrate and not planning.policy.additive]
+    for resource, migration in [pair for pair in migrating if pair[1].source != pair[0].address.name]:
         if migration.source not in rows:
             _warn_of_unknown_source(planning, resource, migration, rows)
             continue
@@ -84,16 +82,15 @@ def _warn_of_unknown_source(
 ) -> None:
     """Warn of an old field that is not live while the new one is not live either: its name may be wrong."""
     near = did_you_mean(migration.source, live)
-    if one.address.name in live or near is None or planning.policy.verifying:
-        return
-    planning.report(
-        one,
-        "migrate/unknown-field",
-        f"migrate: no field called {quote_name(shorten(migration.source))} is live, so that no answer is copied",
-        hint=near,
-        at=migration.places.at("from"),
-        severity=Severity.WARNING,
-    )
+    if near is not None and one.address.name not in live and not planning.policy.verifying:
+        planning.report(
+            one,
+            "migrate/unknown-field",
+            f"migrate: no field called {quote_name(shorten(migration.source))} is live, so that no answer is copied",
+            hint=near,
+            at=migration.places.at("from"),
+            severity=Severity.WARNING,
+        )
 
 
 def plan_migrations(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
@@ -228,8 +225,7 @@ def _sort_answer(
         if reason is None:
             active.copies[row.id] = wanted if takes_several else next(iter(wanted))
     if reason is not None:
-        label = f"user id {row.id}" if person is None or not person.email else f"user/{person.name}"
-        active.uncopied[reason].append(label)
+        active.uncopied[reason].append(f"user/{person.name}" if person and person.email else f"user id {row.id}")
     elif wanted and None not in mapped:
         # Nobody is settled of whose answer a part is dropped.
         active.settled.add(row.id)

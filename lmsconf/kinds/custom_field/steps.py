@@ -154,21 +154,15 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
+    place = migration.migration.places.at("from")
+    refuse = partial(planning.problem, "refusal/conditions-not-replaced", at=place, address=at)
     if groups:
         cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
-        hint = _way_to_replace(planning, migration, groups)
+        refuse(f"{at}: it cannot be deleted, because {cause}", hint=_way_to_replace(planning, migration, groups))
     elif why is not None:
         cause = f"it is not known which smart groups name it: {why}"
         hint = "Plan again once all smart groups can be read."
-    else:
-        return
-    planning.problem(
-        "refusal/conditions-not-replaced",
-        f"{at}: it cannot be deleted, because {cause}",
-        hint=hint,
-        at=migration.migration.places.at("from"),
-        address=at,
-    )
+        refuse(f"{at}: it cannot be deleted, because {cause}", hint=hint)
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:

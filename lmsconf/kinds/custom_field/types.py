@@ -104,14 +104,6 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
     field: FieldRow
     choices: frozenset[str] | None = None
 
-    @property
-    def subjects(self) -> list[tuple[ChoiceRow | None, str]]:
-        """Return (None, address) for a whole field, or a choice and its label for each deleted choice."""
-        if self.choices is None:
-            return [(None, str(self.address))]
-        dropped = (choice for choice in self.field.choices if choice.id in (self.choices or ()))
-        return [(choice, f'the choice "{normalize_name(choice.name)}"') for choice in dropped]
-
 
 LEFT_OUT: Final = "the person is not in this plan"
 
@@ -297,7 +289,6 @@ def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> I
             "Give the new field another name: the old one stays until every answer is copied.",
             "from",
         )
-        return
     if migration.source in one.previously:
         yield _problem(
             one,
@@ -306,7 +297,8 @@ def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> I
             "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
             "from",
         )
-    kept = next((other for other in declared if other.address == old and other.shares_workspace(one)), None)
+    others = (other for other in declared if other is not one and other.address == old)
+    kept = next((other for other in others if other.shares_workspace(one)), None)
     if kept is not None:
         yield _problem(
             one,
@@ -319,11 +311,10 @@ def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> I
 
 def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
     """Yield a problem for each choice of the new field that its declared whole list lacks."""
-    if one.spec.type == "TEXT" or one.spec.choices is None or not one.spec.choices.whole:
-        return
-    known = [choice.name for choice in one.spec.choices.include]
-    missing = ((old, new) for old, new in migration.choices.items() if new is not None and new not in known)
-    yield from (unknown_target_choice(one.address, migration, old, new, known) for old, new in missing)
+    if one.spec.type != "TEXT" and one.spec.choices is not None and one.spec.choices.whole:
+        known = [choice.name for choice in one.spec.choices.include]
+        missing = ((old, new) for old, new in migration.choices.items() if new is not None and new not in known)
+        yield from (unknown_target_choice(one.address, migration, old, new, known) for old, new in missing)
 
 
 def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:

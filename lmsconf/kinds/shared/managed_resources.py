@@ -81,14 +81,14 @@ def _report_mismatch(
             "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
             Severity.WARNING,
         )
-        return
-    otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
-    planning.report(
-        entry,
-        "absent/other-name",
-        f'the id "{pinned.id}" is that of "{pinned.name}", and {live}',
-        f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
-    )
+    else:
+        otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
+        planning.report(
+            entry,
+            "absent/other-name",
+            f'the id "{pinned.id}" is that of "{pinned.name}", and {live}',
+            f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
+        )
 
 
 def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:

@@ -24,8 +24,8 @@ L = TypeVar("L", bound=HasName)
 Node = TypeVar("Node", int, str)
 
 
-def cycles(following: Mapping[Node, Node]) -> Iterator[list[Node]]:
-    """Yield each cycle of a graph in which a node has at most one successor, with its first node first."""
+def cycles(following: Mapping[Node, Node | None]) -> Iterator[list[Node]]:
+    """Yield each cycle of a graph in which a node has at most one successor, in its order from the first node on."""
     for start in sorted(following):
         path, last = {start: None}, start
         while (at := following.get(last)) is not None and at not in path:
@@ -151,15 +151,14 @@ class ClaimMatches(Generic[L]):
 
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
-        unpinned = {claim.name: index for index, claim in enumerate(self.claims) if claim.pin is None}
-        following: dict[int, int] = {}
-        for index in unpinned.values() & self.match.keys():
-            others = (unpinned.get(old) for old in self.claims[index].previously)
-            other = next((one for one in others if one in self.match and one != index), None)
-            if other is not None:
-                following[index] = other
+        named = {self.claims[index].name: index for index in self.match if self.claims[index].pin is None}
+        following = {
+            index: next((named[old] for old in self.claims[index].previously if named.get(old, index) != index), None)
+            for index in named.values()
+        }
         for path in cycles(following):
-            ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[following[i]].id)}`" for i in path)
+            pairs = zip(path, (*path[1:], path[0]), strict=True)
+            ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[to].id)}`" for i, to in pairs)
             for index in path:
                 self._problem(
                     index,
@@ -193,13 +192,10 @@ class ClaimMatches(Generic[L]):
     def _move(self, index: int, visited: set[int]) -> bool:
         """Match a claim with a live row of an earlier name, rematching the claim that holds it where possible."""
         visited.add(index)
-        for old in self.claims[index].previously:
-            lives = self._free(old)
+        for old, lives in [(old, free) for old in self.claims[index].previously if (free := self._free(old))]:
             if len(lives) > 1:
                 self._twice(index, old, lives)
                 return False
-            if not lives:
-                continue
             holder = self.taken.get(lives[0].id)
             # One that goes by its present name may move on to an earlier name of its own.
             if holder is None or (
@@ -241,17 +237,16 @@ class ClaimMatches(Generic[L]):
     def _warn_of_previously(self, index: int, free: Sequence[str]) -> None:
         """Warn of earlier names that are not live: misspelt, or the resource was renamed or deleted by hand since."""
         claim = self.claims[index]
-        if not claim.previously or any(old in self.by_name for old in claim.previously):
-            return
-        named = ", ".join(f'"{old}"' for old in claim.previously)
-        near = next((close for old in (*claim.previously, claim.name) if (close := nearest_name(old, free))), None)
-        self._problem(
-            index,
-            "identity/previously-not-live",
-            f"`previously` names {named}, which is not live; it would be created",
-            f"The nearest live name is {quote_name(near)}." if near else "Correct `previously`, or delete it.",
-            Severity.WARNING,
-        )
+        if claim.previously and self.by_name.keys().isdisjoint(claim.previously):
+            named = ", ".join(f'"{old}"' for old in claim.previously)
+            near = next((close for old in (*claim.previously, claim.name) if (close := nearest_name(old, free))), None)
+            self._problem(
+                index,
+                "identity/previously-not-live",
+                f"`previously` names {named}, which is not live; it would be created",
+                f"The nearest live name is {quote_name(near)}." if near else "Correct `previously`, or delete it.",
+                Severity.WARNING,
+            )
 
     def _looks_like(self, index: int, other: str) -> None:
         """Report a name to be created that differs from another in case or blanks, or warn that it is drawn alike."""
@@ -263,12 +258,12 @@ class ClaimMatches(Generic[L]):
                 f'would be created, but looks like "{other}"',
                 f"Write the exact name, {rename}, or pin it with `id:`.",
             )
-            return
-        by = differing_characters(name, other) or "blanks"
-        self._problem(
-            index,
-            "name/confusable",
-            f'would be created, and it looks the same as "{other}"',
-            f"They differ by {by}. If they are the same, write {quote_name(other)}, or {rename}.",
-            Severity.WARNING,
-        )
+        else:
+            by = differing_characters(name, other) or "blanks"
+            self._problem(
+                index,
+                "name/confusable",
+                f'would be created, and it looks the same as "{other}"',
+                f"They differ by {by}. If they are the same, write {quote_name(other)}, or {rename}.",
+                Severity.WARNING,
+            )

@@ -260,9 +260,9 @@ class PlanContext:
         self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
         self.closing: list[TargetRow] = []
-        self.kept_until: defaultdict[RemoteId, dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]] = (
-            defaultdict(dict)
-        )
+        self.kept_until: defaultdict[
+            RemoteId, dict[datetime | None, tuple[DesiredResource[AssignmentSpec], Replacement]]
+        ] = defaultdict(dict)
 
     @cached_property
     def people(self) -> PeopleDirectory:

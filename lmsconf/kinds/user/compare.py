@@ -314,8 +314,6 @@ def report_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
     not count, so that an incomplete listing may block a revocation.
     """
     sure, losing = admin_changes(planning, matched)
-    if not losing or planning.policy.additive:
-        return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
     counted = {match.row.id for match in (*sure, *losing) if match.row}
@@ -326,7 +324,7 @@ def report_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
     }
     left = len(sure) + len({row.id for row in planning.snapshot.rows(AdminRow)} - counted - archived)
     why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
-    for match in losing if left < least else ():
+    for match in losing if left < least and not planning.policy.additive else ():
         planning.problem(
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "

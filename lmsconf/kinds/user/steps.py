@@ -69,8 +69,9 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
                 at=declared.places.at(*at),
             )
             whole = False
-        choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
-        whole = references_exist(planning, declared, field, choices, at) and whole
+        whole = (
+            references_exist(planning, declared, field, () if type == "TEXT" else picked_choices(answer), at) and whole
+        )
         wanted[field] = _shaped(type, answer)
     return wanted if whole else None
 
@@ -92,8 +93,9 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer
     type, scope = _type(planning, field), choices_registry_kind(field)
     if type == "TEXT":
         return (answer and answer.as_text) or None
-    picked = answer.picked if answer else ()
-    return _shaped(type, frozenset(planning.registry.name(scope, one) or one for one in picked))
+    return _shaped(
+        type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
+    )
 
 
 def _answers_by_field(planning: PlanContext, row: PersonRow) -> Iterator[tuple[RemoteId | None, str, AnswerRow]]:
@@ -212,8 +214,10 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
     """Return an answer as `encode_answer` takes it; an empty one removes the answer."""
     if _type(planning, field) == "TEXT":
         return cast("str | None", answer)
-    at = Address.of(CUSTOM_FIELD, field)
-    return [PickedChoice(planning.registry.id_or_ref(Ref(at, name)), name) for name in sorted(picked_choices(answer))]
+    return [
+        PickedChoice(planning.registry.id_or_ref(Ref(Address.of(CUSTOM_FIELD, field), name)), name)
+        for name in sorted(picked_choices(answer))
+    ]
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[str, _Value]]:
@@ -283,9 +287,9 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     ready = frozenset(ref for step in first for ref in step.makes)
     steps = [*first, *(replace(step, uses=step.uses | ready) for step in steps)]
     if row is not None and after.get("archived") and not before["archived"]:
-        made = frozenset(ref for step in steps for ref in step.makes)
         # The person may be an administrator, so new administrators are granted first.
-        steps.append(Step(operation="users.archive", path=path, uses=made | _revoked(at) | {_ADMINS}, revokes=True))
+        uses = _revoked(at).union({_ADMINS}, *(step.makes for step in steps))
+        steps.append(Step(operation="users.archive", path=path, uses=uses, revokes=True))
     return steps
 
 
@@ -326,10 +330,8 @@ def _profile(
 
 def _metadata(planning: PlanContext, row: PersonRow | None, path: Path, before: Form, after: Form) -> Iterator[Step]:
     """Yield one call with the live map and the declared keys: the service may replace the whole map."""
-    if not _differs(before, after, "metadata"):
-        return
     held = dict(row.metadata or ()) if row else {}
-    declared = cast("Mapping[str, str | None]", after["metadata"])
+    declared = cast("Mapping[str, str | None]", after.get("metadata", {}))
     whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
         yield Step(
