@@ -174,8 +174,8 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
             hint = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
             raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=hint)
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            number_shown = f"{guard}=N with the number that the plan shows"
-            form = number_shown if guard in GUARDS else f"removals=214; guards are {', '.join(GUARDS)}"
+            example = f"removals=214; guards are {', '.join(GUARDS)}"
+            form = f"{guard}=N with the number that the plan shows" if guard in GUARDS else example
             raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}.")
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)

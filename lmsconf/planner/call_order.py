@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, Kind
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.steps import refs_in, request_target
 from lmsconf.model.address import Address, shell_quoted
@@ -33,8 +33,7 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
 
     Edges to kinds that are not shown are left out; those that a relation declares are counted.
     """
-    kinds = ((KINDS[declaration.address.kind], declaration) for declaration in declared)
-    nodes = [(kind, *_node(kind, declaration)) for kind, declaration in kinds if not kind.is_person]
+    nodes = [(KINDS[one.address.kind], *_node(one)) for one in declared if one.address.kind != USER]
     own = frozenset(node for _, node, _ in nodes)
     links = [(kind, edge) for kind, _, on in nodes for edge in on]
     edges = {edge for _, edge in links if edge.on.kind != USER}
@@ -47,9 +46,9 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     )
 
 
-def _node(kind: Kind, declared: DesiredResource[Any]) -> tuple[Address, list[Edge]]:
+def _node(declared: DesiredResource[Any]) -> tuple[Address, list[Edge]]:
     """Return the node of a declaration, and the edges from it; an assignment is an edge from content to audience."""
-    if kind.name == CONTENT_TARGET:
+    if declared.address.kind == CONTENT_TARGET:
         content = Address.of(CONTENT, declared.spec.content)
         return content, [Edge(content, declared.spec.audience, declared.spec.mandatory)]
     return declared.address, [Edge(declared.address, other) for other in dependencies(declared)]
@@ -112,8 +111,10 @@ def order_calls(planning: PlanContext, work: Sequence[tuple[Address, Sequence[St
                 )
                 return ()
     numbers = {position: number for number, position in enumerate(sequence, 1)}
-    waits = {at: sorted(numbers[one] for one in before[at]) for at in sequence}
-    return tuple(_call(planning, numbers[at], owners[at], steps[at], waits[at]) for at in sequence)
+    return tuple(
+        _call(planning, numbers[at], owners[at], steps[at], sorted(numbers[one] for one in before[at]))
+        for at in sequence
+    )
 
 
 def _phase(step: Step, before: set[int]) -> int:

@@ -227,8 +227,7 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     addresses = {change.address for change in changes}
     rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
     own = grouped((one for one in problems if not is_lint(one)), lambda problem: problem.address)
-    attached = (replace(one, problems=tuple(own[one.address])) if one.address in own else one for one in changes)
-    return tuple(attached), rest
+    return tuple(replace(one, problems=tuple(own[one.address])) if one.address in own else one for one in changes), rest
 
 
 def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
@@ -313,8 +312,8 @@ def _with_replacement_order(entry: Entry, change: Change, needed: Iterable[Call]
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    others = (one.address for one in needed if is_creation(one.operation) and one.address != change.address)
-    after = frozenset(address for address in others if address.kind == CONTENT_TARGET)
+    made = {one.address for one in needed if is_creation(one.operation) and one.address.kind == CONTENT_TARGET}
+    after = frozenset(made - {change.address})
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
@@ -327,8 +326,7 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Se
     if kind.name == CONTENT_TARGET:
         return {key: form[key] for key in ("content", "assign_to")} if is_deleted else form
     if is_deleted:
-        moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
-        return {kind.name_key: form[kind.name_key], "id": change.id, **moved}
+        return {"id": change.id, **{key: form[key] for key in (kind.name_key, MIGRATE) if key in form}}
     entry = form if change.id is None else {**form, "id": change.id}
     choices = entry.get("choices")
     if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
@@ -352,8 +350,8 @@ def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
 def people_ids(plan: Plan) -> frozenset[RemoteId]:
     """Return the ids of the people that the plan changes, and of those that its calls add to lists."""
     changed = {change.id for change in plan.changes if change.id is not None and KINDS[change.address.kind].is_person}
-    bodies = (call.body.values() for call in plan.calls if call.people and isinstance(call.body, Mapping))
-    lists = (value for values in bodies for value in values if isinstance(value, list))
+    bodies = [call.body for call in plan.calls if call.people and isinstance(call.body, Mapping)]
+    lists = [value for body in bodies for value in body.values() if isinstance(value, list)]
     return frozenset(changed | {RemoteId(id) for ids in lists for id in ids if isinstance(id, str)})
 
 

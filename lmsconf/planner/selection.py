@@ -167,8 +167,7 @@ class Selection:
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
-        is_sought = not self.only or address in self._needed or _fits(address, self.only)
-        return is_sought and not self.excludes(address)
+        return not self.excludes(address) and (not self.only or address in self._needed or _fits(address, self.only))
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""

@@ -33,8 +33,12 @@ _REPLACES: Final = "content-target/replaces"
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     """Return what an entry replaces; report a `keep` without effect, and a content that is named twice."""
     value = entry.body.get("replaces", [])
-    items = enumerate(value) if isinstance(value, list) else [(None, value)]
-    parsed = [_replacement(entry, item, ("replaces",) if at is None else ("replaces", at)) for at, item in items]
+    items = (
+        [(item, ("replaces", at)) for at, item in enumerate(value)]
+        if isinstance(value, list)
+        else [(value, ("replaces",))]
+    )
+    parsed = [_replacement(entry, item, path) for item, path in items]
     if "keep" in entry.body and "replaces" not in entry.body:
         entry.problem(
             _REPLACES,
@@ -288,11 +292,14 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
 
 
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
-    if "user" in body:
-        return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (audience_from({"user": body["user"]}),)
-    if "disjoint" in body:
-        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
-    if "audience" in body:
-        return AccessClaim.SIZE, (audience_from(body["audience"]),)
-    claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE
-    return claim, (audience_from(body[claim.value]),)
+    """Return what a test claims, and of which audiences."""
+    claims = {
+        "user": AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT,
+        "disjoint": AccessClaim.DISJOINT,
+        "audience": AccessClaim.SIZE,
+        "all": AccessClaim.ALL,
+        "none": AccessClaim.NONE,
+    }
+    key = next(key for key in claims if key in body)
+    named = [body] if key == "user" else body[key] if key == "disjoint" else [body[key]]
+    return claims[key], tuple(map(audience_from, cast("list[Json]", named)))

@@ -7,7 +7,7 @@ the values of `targetType` are not documented (API specification, Content Target
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,7 +23,6 @@ from lmsconf.kinds.assignment.types import (
     unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
-from lmsconf.kinds.shared.managed_resources import similar_name
 from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
     PlanContext,
@@ -34,7 +33,7 @@ from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import confusable_skeleton, grouped, normalize_name, quote_name
+from lmsconf.model.names import grouped, normalize_name, quote_name
 
 
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
@@ -83,7 +82,6 @@ class ContentResolver:
         for row in self._by_id.values():
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
-        self._looks: dict[str, Mapping[str, list[str]]] = {}
         planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
     def find_id(self, entry: AssignmentEntry) -> RemoteId | None:
@@ -102,13 +100,14 @@ class ContentResolver:
 
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
         """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
-        name, pin = spec.content, pin_in(spec.content_pins, self._planning.policy.workspace)
-        if (name in self._by_name) if pin is None else (pin in self._by_id):
+        pin = pin_in(spec.content_pins, self._planning.policy.workspace)
+        if pin in self._by_id or (pin is None and spec.content in self._by_name):
             return None
         if pin is None:
-            return f'the catalog has no content "{name}"', suggest_name(self._planning, name, self._by_name)
-        ids = list_ids(self._by_name.get(name, ()))
-        hint = f"{quote_name(name)} has the id {ids}." if ids else "Correct the id, or remove it."
+            near = suggest_name(self._planning, spec.content, self._by_name)
+            return f'the catalog has no content "{spec.content}"', near
+        ids = list_ids(self._by_name.get(spec.content, ()))
+        hint = f"{quote_name(spec.content)} has the id {ids}." if ids else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: AssignmentEntry) -> Identity:
@@ -120,56 +119,34 @@ class ContentResolver:
         report = partial(self._planning.report, entry, at=entry.places.at("content"))
         name: str = entry.spec.content
         named = self._by_name.get(name, [])
-        if pin is not None:
-            return self._look_pinned(entry.spec, pin, named, report)
-        if len(named) == 1:
-            return named[0].id
-        if named:
+        pinned = None if pin is None else self._by_id.get(pin)
+        found = [row for row in named if pin in (None, row.id)]
+        # An export writes `content ID` where a manifest cannot hold the name.
+        if pinned is not None and not named and name == unnamed_content(pinned.id):
+            found = [pinned]
+        if len(found) == 1:
+            return found[0].id
+        if found:
             report(
                 "content/twice",
-                f'"{name}" is in the catalog with the ids {list_ids(named)}',
+                f'"{name}" is in the catalog with the ids {list_ids(found)}',
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
-        elif isinstance(entry, DesiredResource) and (missing := self.missing(entry.spec)):
+        elif pinned is not None:
+            # lmsconf cannot rename content.
+            live = f', and "{name}" has the id {list_ids(named)}' if named else ""
+            report(
+                "content/other-name",
+                f'the content with the id "{pin}" is called "{pinned.name}" in the catalog{live}',
+                f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
+                "Otherwise correct the id, or remove it.",
+            )
+        elif (pin is not None or isinstance(entry, DesiredResource)) and (missing := self.missing(entry.spec)):
             text, near = missing
             way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
-            report("content/unknown", text, hint_on_missing(self._planning, CONTENT, near, way))
+            hint = hint_on_missing(self._planning, CONTENT, near, way)
+            report("content/unknown" if pin is None else "content/pin-not-live", text, hint)
         return None
-
-    def _look_pinned(
-        self, spec: AssignmentSpec, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
-    ) -> RemoteId | None:
-        """Return the id if its content has the name; else None, with a problem. named: all with the name."""
-        if missing := self.missing(spec):
-            report("content/pin-not-live", *missing)
-            return None
-        name, pinned = spec.content, self._by_id[pin]
-        # An export writes `content ID` where a manifest cannot hold the name.
-        if normalize_name(pinned.name) == name or (name == unnamed_content(pin) and not named):
-            return pin
-        # lmsconf cannot rename content.
-        live = f', and "{name}" has the id {list_ids(named)}' if named else ""
-        report(
-            "content/other-name",
-            f'the content with the id "{pin}" is called "{pinned.name}" in the catalog{live}',
-            f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
-            "Otherwise correct the id, or remove it.",
-        )
-        return None
-
-    def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
-        """The content or audience name that an `absent` entry without a match may have meant."""
-        spec = entry.spec
-        to, registry = spec.audience, self._planning.registry
-        if self.find_id(entry) is None:
-            kind, name, names = CONTENT, spec.content, list(self._by_name)
-        elif to == EVERYONE or registry.has(to.kind, to.name):
-            return None
-        else:
-            kind, name, names = to.kind, to.name, registry.names(to.kind)
-        if kind not in self._looks:
-            self._looks[kind] = grouped(names, confusable_skeleton)
-        return similar_name(name, names, self._looks[kind])
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:

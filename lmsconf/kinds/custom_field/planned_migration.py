@@ -195,9 +195,9 @@ def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[Re
         answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
         if name in answers and planning.chosen(resource.address):
             pin = resource.pin(planning.policy.workspace)
-            names = {resource.address.name, *resource.previously} & directory.by_email.keys()
-            ids = {directory.by_email[one].id for one in names if pin is None} & directory.emails.keys()
-            found |= dict.fromkeys([pin] if pin else ids, picked_choices(answers[name]) or None)
+            emails = {resource.address.name, *resource.previously} & directory.by_email.keys()
+            ids = {pin} if pin else {directory.by_email[email].id for email in emails} & directory.emails.keys()
+            found |= dict.fromkeys(ids, picked_choices(answers[name]) or None)
     return found
 
 

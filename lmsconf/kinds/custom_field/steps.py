@@ -60,18 +60,14 @@ def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Add
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    way = "List a field that nobody needs under `absent`."
-    if alone is not None:
-        way = (
-            f"Migrate one field after the other: plan with --only {quote(alone)}, apply that, and plan the rest. "
-            "Or list a field that nobody needs under `absent`."
-        )
+    one_by_one = "Migrate one field after the other: plan with --only {}, apply that, and plan the rest. Or list"
     slots = count_noun(len(new) - free, "more free slot is", "more free slots are")
     planning.problem(
         "refusal/no-free-field",
         f"{new[-1]}: {slots} needed, because {old} is deleted only after its answers are copied, and a workspace has "
         f"at most {MOST_FIELDS} custom fields",
-        hint=f"{live} are live. {way}",
+        hint=f"{live} are live. {one_by_one.format(quote(alone)) if alone else 'List'} a field that nobody needs under "
+        "`absent`.",
         address=new[-1],
     )
 
@@ -166,8 +162,7 @@ def _report_unreplaced(
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
-    declared = {resource.address for resource in planning.declared}
-    left = sorted(group for group in declared.intersection(groups) if not planning.chosen(group))
+    left = sorted({one.address for one in planning.declared if not planning.chosen(one.address)}.intersection(groups))
     if left and planning.policy.only:
         return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"
     if migration.migration.all_groups or migration.target_type == "TEXT":
@@ -181,8 +176,12 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     names = list(_keyed(after, ()).values())
     values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
-    body = {"name": at.name, "type": after["type"], **{key: value for key, value in values.items() if value}}
-    body |= {wire_name: after[key] for key, wire_name in FLAGS.items() if key in after}
+    body = {
+        "name": at.name,
+        "type": after["type"],
+        **{key: value for key, value in values.items() if value},
+        **{wire_name: after[key] for key, wire_name in FLAGS.items() if key in after},
+    }
     freeing = planning.freed_slots.get(at)
     return Step(
         operation="custom-fields.create",
@@ -203,10 +202,9 @@ def _body(
             _choice(at, key, _as_read(live.get(RemoteId(key), name), name), known) for key, name in choices.items()
         ]
     description = after.get("description", row.description)
-    if description is not None:
-        body["description"] = description
-    elif row.description is not None:
-        body["description"] = encode_cleared_description(planning.api_spec.behaviour)
+    if description is not None or row.description is not None:
+        cleared = encode_cleared_description(planning.api_spec.behaviour)
+        body["description"] = cleared if description is None else description
     # Where the service shows flags, it may leave out those that are off, and set what a call omits.
     shows = any(getattr(one, key) is not None for one in planning.snapshot.rows(FieldRow) for key in FLAGS)
     flags = {wire_name: after.get(key, getattr(row, key)) for key, wire_name in FLAGS.items()}
@@ -234,8 +232,8 @@ def _keyed(form: Form | None, live: Iterable[ChoiceRow]) -> dict[str, str]:
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
     blocking = {"condition": frozenset({Ref(at)}), "removed-choice": taken}
-    refs = blocking.get(planning.api_spec.behaviour("custom-fields.in-use"), ())
-    return [group for ref in refs for group in planning.kept_refs.get(ref, [])]
+    in_use = planning.api_spec.behaviour("custom-fields.in-use")
+    return [group for ref in blocking.get(in_use, ()) for group in planning.kept_refs.get(ref, [])]
 
 
 def _tried_first(

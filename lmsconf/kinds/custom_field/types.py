@@ -378,16 +378,19 @@ def _choices(value: Json) -> DeclaredChoices | None:
     parts = cast("Mapping[str, list[Json]]", {"include": value} if whole else value)
     at = ("choices",) if whole else ("choices", "include")
     bodies = (members(item) or {"name": item} for item in parts.get("include", []))
-    include = (
-        DeclaredChoice(
-            normalize_name(str(body["name"])),
-            parse_pins(body.get("id")),
-            parse_names(body.get("previously")),
-            (*at, position),
-        )
-        for position, body in enumerate(bodies)
+    return DeclaredChoices(
+        include=tuple(
+            DeclaredChoice(
+                normalize_name(str(body["name"])),
+                parse_pins(body.get("id")),
+                parse_names(body.get("previously")),
+                (*at, position),
+            )
+            for position, body in enumerate(bodies)
+        ),
+        exclude=parse_names(parts.get("exclude")),
+        whole=whole,
     )
-    return DeclaredChoices(tuple(include), parse_names(parts.get("exclude")), whole)
 
 
 def _check_choices(entry: ManifestEntry, choices: DeclaredChoices) -> None:
