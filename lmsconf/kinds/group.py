@@ -151,9 +151,13 @@ def group_steps(planning: PlanContext, match: Match[Any, Any], sides: BeforeAfte
     service, id_key = _SERVICE[at.kind]
     path = {id_key: Ref(at) if row is None else row.id}
     if row is None:
-        body = planning.api_spec.body_to_wire("manual-groups.create", name=at.name)
         steps = [
-            Step(operation="manual-groups.create", body=body, makes=frozenset({Ref(at)}), uses=free_name_ref(at)),
+            Step(
+                operation="manual-groups.create",
+                body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
+                makes=frozenset({Ref(at)}),
+                uses=free_name_ref(at),
+            )
         ]
     else:
         steps = [*rename_steps(planning, f"{service}.rename", path, match, sides)]
@@ -245,7 +249,7 @@ def _conditions_after_migration(
 
 def _condition_on_new_field(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
-    new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
+    new = {active.migration.choices.get(choice, choice) for choice in condition.choices}
     choices = frozenset(choice for choice in new if choice is not None)
     if condition.choices and (not choices or active.target_type == "TEXT"):
         return None
@@ -319,20 +323,19 @@ def _replacement(planning: PlanContext, path: Mapping[str, str | Ref], before: F
     conditions = sorted_for_request(after)
     refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
     dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
-    # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the group
-    # in between.
-    answers = (
-        answered_ref(Address.of(CUSTOM_FIELD, one.field), choice)
-        for one in conditions
-        if one.field not in fields_before
-        for choice in one.choices or (None,)
-    )
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=planning.api_spec.body_to_wire(
             "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
         ),
-        uses=refs_after.union(answers),
+        # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the
+        # group in between.
+        uses=refs_after.union(
+            answered_ref(Address.of(CUSTOM_FIELD, one.field), choice)
+            for one in conditions
+            if one.field not in fields_before
+            for choice in one.choices or (None,)
+        ),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )

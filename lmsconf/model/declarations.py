@@ -121,11 +121,16 @@ class Manifests(Struct, frozen=True, kw_only=True):
         )
 
     def in_workspace(self, workspace: str) -> Manifests:
-        """Return the manifests with the entries and tests that apply in a workspace (`only_in`)."""
+        """Return the manifests with the entries and tests that apply in a workspace (`only_in`).
+
+        Entries are sorted by address, so that the order of files decides nothing.
+        """
+        declared = sorted(self.declared, key=lambda one: one.address)
+        absent = sorted(self.absent, key=lambda one: one.address)
         return replace(
             self,
-            declared=tuple(resource for resource in self.declared if resource.applies_in(workspace)),
-            absent=tuple(entry for entry in self.absent if entry.applies_in(workspace)),
+            declared=tuple(resource for resource in declared if resource.applies_in(workspace)),
+            absent=tuple(entry for entry in absent if entry.applies_in(workspace)),
             tests=tuple(test for test in self.tests if test.applies_in(workspace)),
         )
 

@@ -37,12 +37,13 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     own = frozenset(node for _, node, _ in nodes)
     links = [(kind, edge) for kind, _, on in nodes for edge in on]
     edges = {edge for _, edge in links if edge.on.kind != USER}
-    to_people = (kind for kind, edge in links if edge.on.kind == USER and kind.is_relation)
     return DependencyGraph(
         edges=tuple(sorted(edges)),
         declared=own,
         shapes={node: _SHAPES.get(node.kind, "box") for node in sorted(own.union(edge.on for edge in edges))},
-        left_out=Counter((kind.noun, KINDS[USER].plural) for kind in to_people),
+        left_out=Counter(
+            (kind.noun, KINDS[USER].plural) for kind, edge in links if edge.on.kind == USER and kind.is_relation
+        ),
     )
 
 

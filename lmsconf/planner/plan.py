@@ -88,7 +88,7 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = _sorted_by_address(manifests.in_workspace(policy.workspace))
+    entries = manifests.in_workspace(policy.workspace)
     selection = _selection(entries, snapshot, policy, api_spec)
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
     results, items, left_out = _compared(planning, selection, entries)
@@ -135,12 +135,6 @@ def draft_plan(
         results=results,
         lint_levels=policy.lints,
     )
-
-
-def _sorted_by_address(manifests: Manifests) -> Manifests:
-    """Return the manifests with their entries sorted, so that the order of files decides nothing."""
-    declared, absent = (sorted(of, key=lambda one: one.address) for of in (manifests.declared, manifests.absent))
-    return replace(manifests, declared=tuple(declared), absent=tuple(absent))
 
 
 def _selection(entries: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> Selection:
@@ -332,8 +326,10 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Se
     if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
         return entry
     ids = dict(_kept_choices(calls))
-    pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
-    return {**entry, "choices": pinned}
+    return {
+        **entry,
+        "choices": [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)],
+    }
 
 
 def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:

@@ -150,15 +150,19 @@ def _report_unreplaced(
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
     why = planning.snapshot.of(SMART_GROUP).incomplete
-    place = migration.migration.places.at("from")
-    refuse = partial(planning.problem, "refusal/conditions-not-replaced", at=place, address=at)
+    hint = "Plan again once all smart groups can be read."
+    cause = why and f"it is not known which smart groups name it: {why}"
     if groups:
+        hint = _way_to_replace(planning, migration, groups)
         cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
-        refuse(f"{at}: it cannot be deleted, because {cause}", hint=_way_to_replace(planning, migration, groups))
-    elif why is not None:
-        cause = f"it is not known which smart groups name it: {why}"
-        hint = "Plan again once all smart groups can be read."
-        refuse(f"{at}: it cannot be deleted, because {cause}", hint=hint)
+    if cause is not None:
+        planning.problem(
+            "refusal/conditions-not-replaced",
+            f"{at}: it cannot be deleted, because {cause}",
+            hint=hint,
+            at=migration.migration.places.at("from"),
+            address=at,
+        )
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:

@@ -199,37 +199,34 @@ def is_owned(planning: PlanContext, address: Address) -> bool:
 def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows: Sequence[Row]) -> None:
     """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
     declared = {match.address.name for match in out.matches}
-    for row in rows:
-        name = normalize_name(row.name)
+    for name, same in grouped(rows, lambda row: normalize_name(row.name)).items():
         address = Address.of(kind, name)
         if matches_patterns(str(address), planning.policy.leave_alone):
-            out.left_alone += 1
+            out.left_alone += len(same)
         elif is_owned(planning, address):
-            out.deletions.append(Deletion(address=address, row=row, absent=None))
+            out.deletions.extend(Deletion(address=address, row=row, absent=None) for row in same)
+            # A declared name that is live more than once is an error of its declaration already.
+            if len(same) > 1 and address not in planning.doubtful:
+                # The plan shows them, so that an export can still declare one.
+                planning.problem(
+                    "refusal/live-twice",
+                    f"{address}: it is owned and undeclared, and {live_twice(name, same)}",
+                    hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that "
+                    "all are deleted.",
+                    address=address,
+                )
             continue
         else:
-            out.unmanaged.append(UndeclaredResource(address, row))
-        if not planning.registry.has(kind, name):
-            planning.registry.register(kind, name, row.id)
-        elif name in declared:
-            planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
-        else:
-            planning.registry.register_duplicate(kind, name, row.id)
+            out.unmanaged.extend(UndeclaredResource(address, row) for row in same)
+        for row in same:
+            if not planning.registry.has(kind, name):
+                planning.registry.register(kind, name, row.id)
+            elif name in declared:
+                planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
+            else:
+                planning.registry.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
         planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
-    owned = grouped((one for one in out.deletions if one.absent is None), lambda one: one.address)
-    # A declared name that is live more than once is an error of its declaration already.
-    for address, duplicates in owned.items():
-        if len(duplicates) > 1 and address not in planning.doubtful:
-            # The plan shows them, so that an export can still declare one.
-            planning.problem(
-                "refusal/live-twice",
-                f"{address}: it is owned and undeclared, and "
-                f"{live_twice(address.name, [one.row for one in duplicates])}",
-                hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all "
-                "are deleted.",
-                address=address,
-            )
 
 
 def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:

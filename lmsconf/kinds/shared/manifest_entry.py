@@ -249,9 +249,8 @@ class PeopleList(Struct, frozen=True):
     whole: bool = True
 
     def to_json(self) -> Json:
-        if self.whole:
-            return [*sorted(self.include)]
-        return {"include": [*sorted(self.include)], "exclude": [*sorted(self.exclude)]}
+        include, exclude = sorted(self.include), sorted(self.exclude)
+        return [*include] if self.whole else {"include": [*include], "exclude": [*exclude]}
 
     @property
     def named_emails(self) -> frozenset[str]:
@@ -259,9 +258,8 @@ class PeopleList(Struct, frozen=True):
 
     def live_to_compare(self, live: frozenset[str]) -> PeopleList:
         """Return the live list in the form of this one: whole, or limited to the people named here."""
-        if self.whole:
-            return PeopleList(live)
-        return PeopleList(live & self.named_emails, self.named_emails - live, whole=False)
+        named = self.named_emails
+        return PeopleList(live) if self.whole else PeopleList(live & named, named - live, whole=False)
 
     def joined(self, more: PeopleList) -> PeopleList:
         """Return this list plus the additions of another of the same form, without its removals."""

@@ -139,7 +139,7 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name, without empty ones. Raises InvalidResponse for another shape."""
     held = require_object(data.get("customFields") or {}, "the answers of a user")
-    answers = (parse_answer(name, value) for name, value in sorted(held.items()))
+    answers = [parse_answer(name, value) for name, value in sorted(held.items())]
     return tuple(answer for answer in answers if answer is not None and answer.picked)
 
 
@@ -178,9 +178,8 @@ def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
 
 def _own_name(name: str, body: Mapping[str, Json], filled: set[str]) -> str | None:
     """Return the key of the id or the name of a choice that an object without a value is; None if it is none."""
-    if _is_named_so(name, body) or not body.keys() & set(_VALUE_KEYS) <= {"choiceId", "choice"}:
-        return None
-    if filled & _FIELD_KEYS and "name" not in filled:
+    is_field = _is_named_so(name, body) or (filled & _FIELD_KEYS and "name" not in filled)
+    if is_field or not body.keys() & set(_VALUE_KEYS) <= {"choiceId", "choice"}:
         return None
     return next((part for part in ("id", "name") if part in filled), None)
 
