@@ -110,14 +110,15 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> BeforeAfter:
     """Return the live name of a group of either kind to be deleted, with its conditions and its lists of people."""
     row = deletion.row
-    held = {key: getattr(row, key) for key in ("conditions", *LISTS) if hasattr(row, key)}
-    for key in [key for key, value in held.items() if value is None]:
+    for key in [key for key in ("conditions", *LISTS) if getattr(row, key, ()) is None]:
         report_unread_list(planning, deletion.address, key, deletion.source)
-    before: Form = {"name": normalize_name(row.name)}
-    if held.get("conditions") is not None:
-        before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
-    lists: dict[str, frozenset[RemoteId]] = {key: held[key] for key in LISTS if held.get(key) is not None}
-    before |= {key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()}
+    conditions = sorted_conditions(conditions_by_name(planning, getattr(row, "conditions", None) or ()))
+    lists = {key: getattr(row, key) or frozenset[RemoteId]() for key in LISTS if hasattr(row, key)}
+    before: Form = {
+        "name": normalize_name(row.name),
+        **({"conditions": conditions} if hasattr(row, "conditions") else {}),
+        **{key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()},
+    }
     archived = {key: planning.people.display_names(planning.archived_ids & ids) for key, ids in lists.items()}
     return BeforeAfter(
         before=before,

@@ -152,9 +152,11 @@ def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
     """Return the content of a live resource, as far as it was read, to detect renames."""
     if kind == CUSTOM_FIELD:
         return live_field_form(row)
-    if kind == GROUP:
-        return {"members": PeopleList(planning.people.display_names(row.members or ()))}
-    return {"conditions": conditions_by_name(planning, row.conditions or ())} if kind == SMART_GROUP else {}
+    members, conditions = (getattr(row, key, None) or () for key in ("members", "conditions"))
+    return {
+        "members": PeopleList(planning.people.display_names(members)),
+        "conditions": conditions_by_name(planning, conditions),
+    }
 
 
 def similarity(planning: PlanContext, kind: str, form: Form) -> Similarity | None:

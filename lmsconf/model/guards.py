@@ -275,10 +275,9 @@ def _patterns(patterns: Iterable[str]) -> list[Json]:
 IN_USE: Final = "dialect.custom-fields.in-use"
 _REFUSES_LESS: Final = {"removed-choice": 1, "never": 2}
 """What counts as a field in use → how much less it lets a plan refuse than `condition`, the default."""
-_DEFAULT: Final = GuardLimits()
 DEFAULTS: Final[Mapping[str, Json]] = {
-    **{f"guards.{name}": limit_to_json(_DEFAULT.limits[name]) for name in GUARDS},
-    "guards.min_admins": _DEFAULT.min_admins,
+    **{f"guards.{name}": limit_to_json(guard.limit) for name, guard in GUARD_TABLE.items()},
+    "guards.min_admins": GuardLimits().min_admins,
     "people.unknown": "error",
     "people.create": False,
     "settle": SETTLE,

@@ -115,9 +115,11 @@ def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -
     form = behaviour(TIME_FORMAT)
     if form == "auto":
         form = "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
-    start, finish = (None, None) if row is None else (row.start, row.finish)
     body: dict[str, object] = {}
-    for name, wanted, live in (("startTime", spec.visible_from, start), ("finishTime", spec.visible_until, finish)):
+    for name, wanted, live in (
+        ("startTime", spec.visible_from, row and row.start),
+        ("finishTime", spec.visible_until, row and row.finish),
+    ):
         if wanted is not None:
             body[name] = format_request_time(wanted, form, behaviour(TIME_ZONE))
         elif live is not None:

@@ -118,7 +118,7 @@ def named_ref(field: Address, choice: str) -> Ref:
 def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for choice in sorted(choices, key=str) if planning.policy.additive else ():
-        before, after = planning.choices_before_and_after(choice.address)
+        before, after = planning.field_choices[choice.address]
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.report(
                 declared,
@@ -155,7 +155,7 @@ def references_exist(
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     known = planning.registry.names(scope) if missing else []
-    before, after = planning.choices_before_and_after(named)
+    before, after = planning.field_choices[named]
     for name in missing:
         new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
         near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
@@ -197,7 +197,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         )
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
-    old_choices, new_choices = planning.choices_before_and_after(declared.address)
+    old_choices, new_choices = planning.field_choices[declared.address]
     wanted: Form = {
         **{key: getattr(spec, key) for key in ("type", *FLAGS)},
         "choices": new_choices,

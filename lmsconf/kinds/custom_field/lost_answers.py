@@ -6,7 +6,7 @@ The count is of distinct people, archived ones included. It is None where answer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from lmsconf.api.spec.value_encoding import ANSWERS as SET_ANSWERS
 from lmsconf.api.spec.value_encoding import OMITTED, answers_in_body
@@ -22,8 +22,6 @@ from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 
-Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
-
 MOST_KEPT: Final = 20_000
 """Of how many people the answers are kept that a run deletes, at most."""
 
@@ -34,7 +32,7 @@ def record_deletions(
     """Record which live fields and choices the plan deletes, and return them."""
     losses = [FieldOrChoiceDeletion(one.address, one.row) for one in matched.deletions]
     for one in matched.matches:
-        before, after = planning.choices_before_and_after(one.address)
+        before, after = planning.field_choices[one.address]
         dropped = frozenset(before.names.keys() - after.names.keys())
         if one.row is not None and dropped:
             losses.append(FieldOrChoiceDeletion(one.address, one.row, dropped))
@@ -70,7 +68,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 
 def _count_loss(
     planning: PlanContext,
-    known: Answers | str,
+    known: Mapping[RemoteId, AnswersRow] | str,
     people: MatchResult[PersonSpec, PersonRow],
     loss: FieldOrChoiceDeletion,
 ) -> set[RemoteId] | None:
@@ -110,7 +108,7 @@ def answer_rows(snapshot: Snapshot) -> Sequence[AnswersRow]:
     return [answers_of(row) for row in snapshot.rows(PersonRow)]
 
 
-def known_answers(snapshot: Snapshot) -> Answers | str:
+def known_answers(snapshot: Snapshot) -> Mapping[RemoteId, AnswersRow] | str:
     """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
         return "a redacted snapshot does not contain answers"
@@ -145,7 +143,7 @@ def _answering(
 
 
 def _answers_to(
-    known: Answers | str, loss: FieldOrChoiceDeletion, moved: frozenset[RemoteId]
+    known: Mapping[RemoteId, AnswersRow] | str, loss: FieldOrChoiceDeletion, moved: frozenset[RemoteId]
 ) -> tuple[Mapping[RemoteId, frozenset[str]], str | None]:
     """The choices of a field that people picked, by person, and why there may be more, if there may."""
     if isinstance(known, str):

@@ -250,9 +250,8 @@ def _why_untranslatable(
     planning: PlanContext, active: ActiveMigration, picked: frozenset[str], wanted: frozenset[str]
 ) -> str | None:
     """Return why an answer has no counterpart among the choices of the new field; None if it has."""
-    old = active.row
     has = partial(planning.registry.has, choices_registry_kind(active.target.name))
-    if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
+    if active.row.type != "TEXT" and picked - {normalize_name(choice.name) for choice in active.row.choices}:
         return _NO_CHOICE
     if active.target_type != "MULTI_SELECT" and len(wanted) > 1:
         return _SEVERAL

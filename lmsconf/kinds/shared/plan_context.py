@@ -206,7 +206,7 @@ class PlanContext:
     unknown_names   how many unknown names hints were asked for
     temporary_names resources that take a temporary name first, one in each cycle of renames
     field_types     name of a field after the plan → its type, where that is known
-    field_choices   field → its choices before and after the plan
+    field_choices   field → its choices before and after the plan; both empty where no choices are declared
     migrations      address of an old field that is live → how its answers move
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
@@ -250,7 +250,9 @@ class PlanContext:
         self.unknown_names = 0
         self.temporary_names: set[Address] = set()
         self.field_types: Mapping[str, str] = {}
-        self.field_choices: dict[Address, tuple[KeyedNames, KeyedNames]] = {}
+        self.field_choices: defaultdict[Address, tuple[KeyedNames, KeyedNames]] = defaultdict(
+            lambda: (KeyedNames({}), KeyedNames({}))
+        )
         self.migrations: dict[Address, ActiveMigration] = {}
         self.losses: list[FieldOrChoiceDeletion] = []
         self.lost_answers: dict[Address, int | None] = {}
@@ -297,10 +299,6 @@ class PlanContext:
             for text in (row.start, row.finish)
             if text is not None
         }
-
-    def choices_before_and_after(self, field: Address) -> tuple[KeyedNames, KeyedNames]:
-        """Return the choices of a field before and after the plan; both empty where no choices are declared."""
-        return self.field_choices.get(field, (KeyedNames({}), KeyedNames({})))
 
     def chosen(self, address: Address) -> bool:
         """Whether an address is planned."""

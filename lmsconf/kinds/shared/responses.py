@@ -89,7 +89,9 @@ _PICKS: Final = (
     "selectedChoice",
 )
 """Keys under which an answer object holds choices."""
-_VALUE_KEYS: Final = (*_PICKS, "value", "text", "answer")
+_TEXTS: Final = ("value", "text", "answer")
+"""Keys under which it holds a text, or anything else."""
+_VALUE_KEYS: Final = (*_PICKS, *_TEXTS)
 """Keys under which an answer object may hold its value. The first that is not empty counts."""
 _FIELD_KEYS: Final = frozenset(("type", "fieldType", "fieldName", "customFieldId", "fieldId"))
 """Keys of an object that describes the field beside the answer."""
@@ -139,7 +141,7 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name, without empty ones. Raises InvalidResponse for another shape."""
     held = require_object(data.get("customFields") or {}, "the answers of a user")
-    answers = [parse_answer(name, value) for name, value in sorted(held.items())]
+    answers = (parse_answer(name, value) for name, value in sorted(held.items()))
     return tuple(answer for answer in answers if answer is not None and answer.picked)
 
 
@@ -164,13 +166,10 @@ def _answer(name: str, value: Json, depth: int) -> AnswerRow:
 
 def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
     filled = {part for part, value in body.items() if value is not None and value not in ("", [], {})}
-    key = next((key for key in _VALUE_KEYS if key in filled), None)
+    key = next((key for key in _VALUE_KEYS if key in filled), None) or _own_name(name, body, filled)
     if key is not None:
-        answer = _answer(name, body[key], depth)
-        return replace(answer, choices=answer.picked, text=None) if key in _PICKS else answer
-    choice = _own_name(name, body, filled)
-    if choice is not None:
-        return AnswerRow(normalize_name(name), _answer(name, body[choice], 0).picked)
+        answer = _answer(name, body[key], depth if key in _VALUE_KEYS else 0)
+        return answer if key in _TEXTS else replace(answer, choices=answer.picked, text=None)
     if filled and body.keys().isdisjoint(_VALUE_KEYS) and not _describes_field(name, body, filled):
         raise InvalidResponse(f"the answer to {name} has an unknown format: {sorted(body)}")
     return AnswerRow(normalize_name(name), frozenset())

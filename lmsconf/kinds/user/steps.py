@@ -288,8 +288,14 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     steps = [*first, *(replace(step, uses=step.uses | ready) for step in steps)]
     if row is not None and after.get("archived") and not before["archived"]:
         # The person may be an administrator, so new administrators are granted first.
-        uses = _revoked(at).union({_ADMINS}, *(step.makes for step in steps))
-        steps.append(Step(operation="users.archive", path=path, uses=uses, revokes=True))
+        steps.append(
+            Step(
+                operation="users.archive",
+                path=path,
+                uses=_revoked(at).union({_ADMINS}, *(step.makes for step in steps)),
+                revokes=True,
+            )
+        )
     return steps
 
 
@@ -360,9 +366,7 @@ def _applications(planning: PlanContext, at: Address, path: Path, before: Form, 
 
     The initial applications of a new account are not specified, so for it all additions and removals are sent.
     """
-    wanted = after.get("applications")
-    if not isinstance(wanted, PeopleList):
-        return
+    wanted = cast("PeopleList", after.get("applications", PeopleList(frozenset(), whole=False)))
     held = included(before, "applications")
     unwanted = held - wanted.include
     if "applications" not in before:
