@@ -169,14 +169,13 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     parsed = []
     for text in texts:
         guard, _, number = text.partition("=")
-        unknown = number == UNKNOWN and guard in GUARDS and GUARD_TABLE[guard].unknown is not None
-        if guard not in GUARDS and number:
+        if guard not in GUARDS:
             hint = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
             raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=hint)
-        if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            example = f"removals=214; guards are {', '.join(GUARDS)}"
-            form = f"{guard}=N with the number that the plan shows" if guard in GUARDS else example
-            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}.")
+        unknown = number == UNKNOWN and GUARD_TABLE[guard].unknown is not None
+        if not (unknown or (number.isascii() and number.isdigit())):
+            hint = f"Write --allow {guard}=N with the number that the plan shows."
+            raise UsageError(f"--allow {text}: expected GUARD=N", hint=hint)
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)
 

@@ -5,7 +5,7 @@ A plan stores its measures, so that a saved plan is checked against the limits i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -251,14 +251,17 @@ def _of_all(
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
     """Yield the items that a change removes from lists; a deletion removes all of each list."""
     if change.action is Action.DELETE:
-        for key, size in sides.sizes.items():
-            archived = len(sides.archived.get(key, ()))
-            yield from _measures("removals", f"{change.address} {key}", size + archived, archived, size)
-    for field in change.fields:
-        if field.removed:
-            archived = len(sides.archived.get(field.path, frozenset()).intersection(map(str, field.removed)))
-            size = sides.sizes.get(field.path, 0)
-            yield from _measures("removals", f"{change.address} {field.path}", len(field.removed), archived, size)
+        archived: Mapping[str, Collection[str]] = sides.archived
+        taken = {key: size + len(archived.get(key, ())) for key, size in sides.sizes.items()}
+    else:
+        taken = {one.path: len(one.removed) for one in change.fields if one.removed}
+        archived = {
+            one.path: sides.archived.get(one.path, frozenset()).intersection(map(str, one.removed))
+            for one in change.fields
+        }
+    for key, number in taken.items():
+        of, size = f"{change.address} {key}", sides.sizes.get(key, 0)
+        yield from _measures("removals", of, number, len(archived.get(key, ())), size)
 
 
 def _measures(guard: str, of: str, taken: int, archived: int, size: int) -> Iterator[GuardCount]:

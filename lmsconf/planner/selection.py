@@ -71,7 +71,7 @@ def resolve_pattern(text: str, known: Sequence[Address]) -> ResolvedPattern:
         exact = [address for address in known if address == pattern]
         if not exact and any(matches_pattern(address, pattern) for address in known):
             return ResolvedPattern(text, pattern, matches=True)
-        has_kind = pattern.partition("/")[0] in KINDS
+        has_kind = any(pattern.startswith(f"{kind}/") for kind in KINDS)
         meant = exact[:1] if exact or has_kind else _meant_addresses(typed, known)
         if len(meant) == 1:
             return ResolvedPattern(text, exact_pattern(meant[0]), matches=True)

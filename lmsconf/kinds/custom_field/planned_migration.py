@@ -48,8 +48,8 @@ def deletions_by_migration(
     """Yield the deletion of the old field of each migration; none if that field is not live any more."""
     rows = {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
     listed = {entry.address: entry for entry in absent}
-    migrating = [(one, one.spec.migrate) for one in declared if one.spec.migrate and not planning.policy.additive]
-    for resource, migration in [pair for pair in migrating if pair[1].source != pair[0].address.name]:
+    migrating = ((one, one.spec.migrate) for one in declared if one.spec.migrate and not planning.policy.additive)
+    for resource, migration in ((one, move) for one, move in migrating if move.source != one.address.name):
         if migration.source not in rows:
             _warn_of_unknown_source(planning, resource, migration, rows)
             continue

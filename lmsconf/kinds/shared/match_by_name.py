@@ -217,16 +217,14 @@ class ClaimMatches(Generic[L]):
         free = [live.name for live in self.lives if new and live.id not in self.taken]
         names = [*free, *(claim.name for claim in self.claims if new)]
         looks, skeletons = grouped(names, casefold_name), grouped(names, confusable_skeleton)
-        for index in new:
-            if self.incomplete is not None:
-                self._problem(
-                    index,
-                    "read/incomplete",
-                    "it is not known whether it exists, because the listing was not read completely: "
-                    f"{self.incomplete}",
-                    "Nothing is created from an incomplete list. Plan again once it can be read.",
-                )
-                continue
+        for index in new if self.incomplete is not None else ():
+            self._problem(
+                index,
+                "read/incomplete",
+                f"it is not known whether it exists, because the listing was not read completely: {self.incomplete}",
+                "Nothing is created from an incomplete list. Plan again once it can be read.",
+            )
+        for index in new if self.incomplete is None else ():
             name = self.claims[index].name
             self._warn_of_previously(index, free)
             alike = [*looks[casefold_name(name)], *skeletons[confusable_skeleton(name)]]

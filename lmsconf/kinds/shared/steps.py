@@ -125,15 +125,11 @@ def list_steps(
         live = getattr(match.row, key, None) or ()
         yield from _additions(planning, match.address, path, adds, sorted(after - before), live)
         for person in sorted(before - after):
+            arrived = [joined_group_ref(person)] if key == "members" else []
             yield Step(
                 operation=removes,
                 path={**path, "userId": planning.people.id(person)},
-                uses=frozenset(
-                    {
-                        Ref(match.address, f"{GRANTED} {adds}"),
-                        *([joined_group_ref(person)] if key == "members" else []),
-                    }
-                ),
+                uses=frozenset({Ref(match.address, f"{GRANTED} {adds}"), *arrived}),
                 revokes=True,
                 people=(person,),
             )
