@@ -195,9 +195,9 @@ def match_smart_groups(
     }
     out = list(declared)
     for row in planning.snapshot.rows(SmartGroupRow):
-        migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
-        conditions = _conditions_after_migration(planning, row, active) if migrations else None
-        if conditions is None:
+        migration = next((active[one.field] for one in row.conditions or () if one.field in active), None)
+        conditions = _conditions_after_migration(planning, row, active)
+        if migration is None or conditions is None:
             continue
         own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
         for at, one in own:
@@ -206,7 +206,6 @@ def match_smart_groups(
         address = Address.of(SMART_GROUP, normalize_name(row.name))
         if not own and not _is_deleted_or_left_alone(planning, address, absent):
             planning.include(address)
-            migration = migrations[0]
             out.append(
                 DesiredResource(
                     address=address,
@@ -289,10 +288,8 @@ def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
-    for content, systems in before.items():
-        if None in systems and any(after.get(content, ())):
-            return "a condition without a system_condition keeps the one that it gets"
-    return None
+    gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
+    return "a condition without a system_condition keeps the one that it gets" if gets_one else None
 
 
 def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Similarity:

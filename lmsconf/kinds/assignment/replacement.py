@@ -229,13 +229,12 @@ class _ReplacementPlanner(Struct):
         chosen, identity = self.planning.chosen, self.known.identity
         if not chosen(replaced.old.address):
             return False
-        for new in replaced.by:
-            if not chosen(new.address) and not self.known.live.get(identity(new)):
-                report_replacement(
-                    self.planning, "waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True
-                )
-                return False
-        return True
+        missing = [new for new in replaced.by if not chosen(new.address) and not self.known.live.get(identity(new))]
+        for new in missing[:1]:
+            report_replacement(
+                self.planning, "waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True
+            )
+        return not missing
 
     def _is_refused(self, replaced: _Replaced) -> bool:
         """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
@@ -243,10 +242,9 @@ class _ReplacementPlanner(Struct):
         if matches_patterns(str(old.address), policy.leave_alone):
             report_replacement(self.planning, "left alone", old)
             return True
-        if replaced.how.becomes_optional:
-            return False
         today = datetime.combine(policy.today, time(), policy.timezone or UTC)
-        gaps = [new for new in replaced.by if not _has_by(new.spec, max(today, closes or today))]
+        without = [] if replaced.how.becomes_optional else replaced.by
+        gaps = [new for new in without if not _has_by(new.spec, max(today, closes or today))]
         for new in gaps:
             sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
             window = " ".join(f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side)

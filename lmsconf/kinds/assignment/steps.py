@@ -98,9 +98,11 @@ def body_of_live(spec: ApiSpec, body: object, before: Json) -> dict[str, object]
         times = (str(sent[name]) for path, name in names.items() if path != "mandatory" and sent.get(name))
         form = time_format_of(next(times, ""))
     values = {names[path]: value for path, value in held.items() if path in names and value is not None}
-    for path in names.keys() & {"visible_from", "visible_until"}:
-        if held.get(path):
-            values[names[path]] = format_request_time(datetime.fromisoformat(str(held[path])), form, zone)
+    values |= {
+        names[path]: format_request_time(datetime.fromisoformat(str(held[path])), form, zone)
+        for path in ("visible_from", "visible_until")
+        if held.get(path)
+    }
     return {**{key: value for key, value in sent.items() if key not in names.values()}, **values}
 
 

@@ -94,8 +94,6 @@ class ContentResolver:
         key = (spec.content, pin or "")
         if key not in self.named:
             self.named[key] = self._look(entry, pin)
-            if (id := self.named[key]) is not None:
-                self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
 
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
@@ -125,6 +123,7 @@ class ContentResolver:
         if pinned is not None and not named and name == unnamed_content(pinned.id):
             found = [pinned]
         if len(found) == 1:
+            self._planning.registry.register(CONTENT, name, found[0].id)
             return found[0].id
         if found:
             report(

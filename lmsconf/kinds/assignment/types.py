@@ -226,12 +226,9 @@ def lost_access(change: Change) -> Iterator[str]:
 
 def _is_shorter(window: FieldChange) -> bool:
     """Whether a side of a window moves inwards; an open side is the widest. A time that cannot be read may."""
-    if window.before is None or window.after is None:
-        return window.after is not None
-    try:
-        before, after = (datetime.fromisoformat(str(text)) for text in (window.before, window.after))
-    except ValueError:
-        return True
+    before, after = (readable_time(None if side is None else str(side)) for side in (window.before, window.after))
+    if not isinstance(before, datetime) or not isinstance(after, datetime):
+        return after is not None
     return after > before if window.path == "visible_from" else after < before
 
 

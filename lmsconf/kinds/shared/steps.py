@@ -47,9 +47,7 @@ def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
         return ids[body]
     if isinstance(body, Mapping):
         return {fill_refs_in_body(key, ids): fill_refs_in_body(value, ids) for key, value in body.items()}
-    if isinstance(body, list | tuple):
-        return [fill_refs_in_body(item, ids) for item in body]
-    return body
+    return [fill_refs_in_body(item, ids) for item in body] if isinstance(body, list | tuple) else body
 
 
 def refs_in(*values: object) -> Iterator[Ref]:
