@@ -139,7 +139,7 @@ def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[s
     lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.
     """
     protected = (change for change in changes if lists and _is_protected(change, lists))
-    harmed = ((change, _harm(KINDS[change.address.kind], change)) for change in protected)
+    harmed = ((change, next(_harms(KINDS[change.address.kind], change), None)) for change in protected)
     return (
         Problem(
             code="refusal/protected",
@@ -176,23 +176,21 @@ def find_protected_losses(losses: Mapping[Address, int], protect: Sequence[Seque
     )
 
 
-def _harm(kind: Kind, change: Change) -> str | None:
-    """Return what a change takes from a protected resource; None for nothing. A creation changes no field."""
+def _harms(kind: Kind, change: Change) -> Iterator[str]:
+    """Yield what a change takes from a protected resource, the worst first. A creation changes no field."""
     if change.action in (Action.DELETE, Action.REPLACE):
-        return f"{change.action} it"
+        yield f"{change.action} it"
     fields = {field.path: field for field in change.fields}
     if kind.name_key in fields:
-        return "rename it"
-    renamed = next((field for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")), None)
-    if renamed is not None:
-        return f"rename its choice {renamed.before}"
+        yield "rename it"
+    yield from (
+        f"rename its choice {field.before}" for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")
+    )
     if lost := list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change))):
-        return f"revoke {' and '.join(lost)}"
-    taken = next((field for field in fields.values() if field.removed), None)
-    if taken is not None:
-        return f"remove {len(taken.removed)} of its {taken.path}"
-    adds_condition = kind.name == SMART_GROUP and "conditions" in fields
-    return "add a condition to it, which only takes people out" if adds_condition else None
+        yield f"revoke {' and '.join(lost)}"
+    yield from (f"remove {len(field.removed)} of its {field.path}" for field in fields.values() if field.removed)
+    if kind.name == SMART_GROUP and "conditions" in fields:
+        yield "add a condition to it, which only takes people out"
 
 
 def count_for_guards(

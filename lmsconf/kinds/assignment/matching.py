@@ -135,7 +135,7 @@ def _delete(
     elif unclear:
         _report_unclear_audience(planning, entry, unclear)
     else:
-        report_absent_not_live(planning, entry, None)
+        report_absent_not_live(planning, entry, known.similar_name(entry))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:

@@ -7,7 +7,7 @@ the values of `targetType` are not documented (API specification, Content Target
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from lmsconf.kinds.assignment.types import (
     unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
+from lmsconf.kinds.shared.managed_resources import similar_name
 from lmsconf.kinds.shared.match_by_name import list_ids
 from lmsconf.kinds.shared.plan_context import (
     PlanContext,
@@ -33,7 +34,7 @@ from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import grouped, normalize_name, quote_name
+from lmsconf.model.names import confusable_skeleton, grouped, normalize_name, quote_name
 
 
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
@@ -82,6 +83,7 @@ class ContentResolver:
         for row in self._by_id.values():
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
+        self._looks: dict[str, Mapping[str, list[str]]] = {}
         planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
     def find_id(self, entry: AssignmentEntry) -> RemoteId | None:
@@ -146,6 +148,19 @@ class ContentResolver:
             hint = hint_on_missing(self._planning, CONTENT, near, way)
             report("content/unknown" if pin is None else "content/pin-not-live", text, hint)
         return None
+
+    def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
+        """The content or audience name that an `absent` entry without a match may have meant."""
+        to, registry = entry.spec.audience, self._planning.registry
+        if self.find_id(entry) is None:
+            kind, name, names = CONTENT, entry.spec.content, list(self._by_name)
+        elif to == EVERYONE or registry.has(to.kind, to.name):
+            return None
+        else:
+            kind, name, names = to.kind, to.name, registry.names(to.kind)
+        if kind not in self._looks:
+            self._looks[kind] = grouped(names, confusable_skeleton)
+        return similar_name(name, names, self._looks[kind])
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:

@@ -257,56 +257,58 @@ def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
     """Yield the problems of migrations that need no workspace to be seen."""
     first: dict[str, Field] = {}
     for one, migration in [(one, one.spec.migrate) for one in declared if one.spec.migrate]:
-        yield from _bad_names(one, migration, declared)
+        yield from _bad_names(one, migration, declared, first.setdefault(migration.source, one))
         yield from _bad_choices(one, migration)
-        other = first.setdefault(migration.source, one)
-        if other is not one and other.shares_workspace(one):
-            yield _problem(
-                one,
-                "migrate/twice",
-                f"{Address.of(CUSTOM_FIELD, migration.source)} is migrated to two fields",
-                f"See {other.places.at(MIGRATE, 'from')}. Keep one of the two.",
-                "from",
-            )
 
 
-def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> Iterator[Problem]:
-    """Yield problems of `from` and `to`."""
-    old = Address.of(CUSTOM_FIELD, migration.source)
-    if migration.target != one.address.name:
-        yield _problem(
-            one,
+def _bad_names(one: Field, migration: Migration, declared: Sequence[Field], first: Field) -> Iterator[Problem]:
+    """Yield problems of `from` and `to`. first: the first field with the same `from`."""
+    old, new = Address.of(CUSTOM_FIELD, migration.source), one.address
+    kept = (other for other in declared if other is not one and other.address == old and other.shares_workspace(one))
+    wrong = [
+        (
+            migration.target != new.name,
             "migrate/to",
             f"`to` is {quote_name(shorten(migration.target))}, and answers move to the field that has `migrate`",
-            f"Remove `to`, or write `to: {quote_name(one.address.name)}`.",
-            "to",
-        )
-    if migration.source == one.address.name:
-        yield _problem(
-            one,
+            f"Remove `to`, or write `to: {quote_name(new.name)}`.",
+        ),
+        (
+            old == new,
             "migrate/same-field",
             "a field cannot be migrated to itself",
             "Give the new field another name: the old one stays until every answer is copied.",
-            "from",
-        )
-    if migration.source in one.previously:
-        yield _problem(
-            one,
+        ),
+        (
+            migration.source in one.previously,
             "migrate/renamed",
             f"{old} is named by `previously` too, which renames it",
             "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
-            "from",
-        )
-    others = (other for other in declared if other is not one and other.address == old)
-    kept = next((other for other in others if other.shares_workspace(one)), None)
-    if kept is not None:
-        yield _problem(
-            one,
-            "migrate/declared",
-            f"{old} is declared, and the migration deletes it",
-            f"Remove the entry at {kept.source}.",
-            "from",
-        )
+        ),
+        *(
+            (
+                True,
+                "migrate/declared",
+                f"{old} is declared, and the migration deletes it",
+                f"Remove the entry at {other.source}.",
+            )
+            for other in kept
+        ),
+        (
+            first is not one and first.shares_workspace(one),
+            "migrate/twice",
+            f"{old} is migrated to two fields",
+            f"See {first.places.at(MIGRATE, 'from')}. Keep one of the two.",
+        ),
+    ]
+    for is_wrong, code, message, hint in wrong:
+        if is_wrong:
+            yield Problem(
+                code=code,
+                message=f"{new}: migrate: {message}",
+                hint=hint,
+                source=one.places.at(MIGRATE, "to" if code == "migrate/to" else "from"),
+                address=str(new),
+            )
 
 
 def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
@@ -333,16 +335,6 @@ def choices_hint(known: Collection[str], near: str | None) -> str:
     """Return the hint for a choice that a field lacks: those that it has, and a close one."""
     has = f"It has {list_names(known)}." if known else "It has no choices."
     return f"{has} {near}" if near else has
-
-
-def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Problem:
-    return Problem(
-        code=code,
-        message=f"{one.address}: migrate: {message}",
-        hint=hint,
-        source=one.places.at(MIGRATE, key),
-        address=str(one.address),
-    )
 
 
 def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:

@@ -373,15 +373,14 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             hint="Set `admin: false` or `archived: false`.",
             address=address,
         )
-    for right in RIGHTS:
-        if spec.archive_date is not None and spec.flags.get(right):
-            entry.problem(
-                "user/archive-date",
-                f"{address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
-                ARCHIVE_DATE,
-                hint=f"Set `{right}: false`, or remove the date.",
-                address=address,
-            )
+    for right in [right for right in RIGHTS if spec.archive_date is not None and spec.flags.get(right)]:
+        entry.problem(
+            "user/archive-date",
+            f"{address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
+            ARCHIVE_DATE,
+            hint=f"Set `{right}: false`, or remove the date.",
+            address=address,
+        )
     if "$ref" in spec.metadata:
         entry.problem(
             "user/metadata-key",
