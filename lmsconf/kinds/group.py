@@ -141,7 +141,7 @@ _SERVICE: Final = {GROUP: ("manual-groups", "groupId"), SMART_GROUP: ("smart-gro
 
 
 def group_steps(planning: PlanContext, match: Match[Any, Any], sides: BeforeAfter) -> list[Step]:
-    """Create, or rename and replace the conditions; then, for managers and for members, add people before removing any.
+    """Create, or rename and replace conditions; then, for managers and members, add people before removing any.
 
     A smart group is created with its conditions and managers.
     """
@@ -187,7 +187,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
 def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-    """Match smart groups by name: the declared ones, and others whose conditions migrations of fields replace."""
+    """Match smart groups by name: those declared, and others whose conditions migrations replace."""
     active = {
         migration.row.id: migration
         for migration in planning.migrations.values()
@@ -327,8 +327,8 @@ def _replacement(planning: PlanContext, path: Mapping[str, str | Ref], before: F
         body=planning.api_spec.body_to_wire(
             "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
         ),
-        # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves the
-        # group in between.
+        # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves
+        # the group in between.
         uses=refs_after.union(
             answered_ref(Address.of(CUSTOM_FIELD, one.field), choice)
             for one in conditions

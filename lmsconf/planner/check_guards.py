@@ -180,15 +180,15 @@ def _harms(kind: Kind, change: Change) -> Iterator[str]:
     """Yield what a change takes from a protected resource, the worst first. A creation changes no field."""
     if change.action in (Action.DELETE, Action.REPLACE):
         yield f"{change.action} it"
-    fields = {field.path: field for field in change.fields}
+    fields = {one.path: one for one in change.fields}
     if kind.name_key in fields:
         yield "rename it"
     yield from (
-        f"rename its choice {field.before}" for path, field in fields.items() if path.startswith(f"{kind.parts_key}.")
+        f"rename its choice {one.before}" for path, one in fields.items() if path.startswith(f"{kind.parts_key}.")
     )
     if lost := list(dict.fromkeys(revoked_rights(change) if kind.is_person else lost_access(change))):
         yield f"revoke {' and '.join(lost)}"
-    yield from (f"remove {len(field.removed)} of its {field.path}" for field in fields.values() if field.removed)
+    yield from (f"remove {len(one.removed)} of its {one.path}" for one in fields.values() if one.removed)
     if kind.name == SMART_GROUP and "conditions" in fields:
         yield "add a condition to it, which only takes people out"
 

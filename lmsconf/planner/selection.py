@@ -233,7 +233,9 @@ def additions_only(sides: BeforeAfter) -> BeforeAfter:
 
 def _added(before: object, after: object) -> object:
     if isinstance(before, KeyedNames) and isinstance(after, KeyedNames):
-        return KeyedNames({**before.names, **{key: after.names[key] for key in after.names if key not in before.names}})
+        return KeyedNames(
+            {**before.names, **{key: name for key, name in after.names.items() if key not in before.names}}
+        )
     joined = getattr(before, "joined", None)
     return joined(after) if callable(joined) else before
 

@@ -75,7 +75,8 @@ def _count_loss(
     """Report how many people each part of a loss concerns, and return them; None if that is not known."""
     held, why = _answers_to(known, loss, _answering(planning, people, loss))
     lost: set[RemoteId] = set()
-    for choice in [None] if loss.choices is None else [one for one in loss.field.choices if one.id in loss.choices]:
+    dropped = [choice for choice in loss.field.choices if choice.id in (loss.choices or ())]
+    for choice in dropped if loss.choices is not None else [None]:
         names = frozenset(map(comparable, (choice.id, choice.name) if choice else ()))
         holders = [id for id, picked in held.items() if choice is None or picked & names]
         lost.update(holders)
@@ -168,7 +169,11 @@ def _answers_to(
 
 
 def _report_loss(
-    planning: PlanContext, loss: FieldOrChoiceDeletion, choice: ChoiceRow | None, number: int, unknown: str | None
+    planning: PlanContext,
+    loss: FieldOrChoiceDeletion,
+    choice: ChoiceRow | None,
+    number: int,
+    unknown: str | None,
 ) -> None:
     called = "" if choice is None else f'the choice "{normalize_name(choice.name)}"'
     if number:
@@ -214,7 +219,8 @@ def warn_of_clearing_hidden_fields(planning: PlanContext, calls: Sequence[Call])
     keys = frozenset[str]().union(*map(answer_keys, hidden))
     shown = (name for row in answer_rows(planning.snapshot) for name, _ in row.answers or ())
     if any(omitting.values()) and keys.isdisjoint(shown):
-        most, do = max(omitting.values()), "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
+        most = max(omitting.values())
+        do = "would clear" if spec.behaviour(OMITTED) == "clear" else "may clear"
         fields = sorted(Address.of(CUSTOM_FIELD, name) for name, number in omitting.items() if number)
         probe = f" `lmsconf doctor --probe` finds out {OMITTED}, whether calls keep them."
         planning.problem(

@@ -38,7 +38,7 @@ _OTHER: Final = "the person has another answer to {target}"
 _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
-_UNREADABLE: Final = "(an answer is unreadable)"
+_UNREAD: Final = "(an answer is unreadable)"
 """Why nothing is known of an answer; it refuses the migration."""
 
 
@@ -179,11 +179,11 @@ def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[Remo
     for id, row in known.items():
         old, new = _answers(row, old_keys), _answers(row, new_keys)
         if row.answers is None or (old and None in (*old, *new)):
-            active.uncopied[_UNREADABLE].append(id)
+            active.uncopied[_UNREAD].append(id)
         elif old and old[0] is not None:
             live = frozenset[str]().union(*(_named(one, active.target_type, name_of) for one in new if one))
             _sort_answer(planning, active, row, old[0], declared.get(id, live), people.get(id))
-    if unreadable := active.uncopied.pop(_UNREADABLE, ()):
+    if unreadable := active.uncopied.pop(_UNREAD, ()):
         _report_unknown(planning, active, f"the answers of {count_people(len(unreadable))} have an unknown format")
 
 
@@ -196,7 +196,7 @@ def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[Re
         if name in answers and planning.chosen(resource.address):
             pin = resource.pin(planning.policy.workspace)
             emails = {resource.address.name, *resource.previously} & directory.by_email.keys()
-            ids = {pin} if pin else {directory.by_email[email].id for email in emails} & directory.emails.keys()
+            ids = {pin} if pin else {directory.by_email[one].id for one in emails} & directory.emails.keys()
             found |= dict.fromkeys(ids, picked_choices(answers[name]) or None)
     return found
 
@@ -221,7 +221,7 @@ def _sort_answer(
     is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
     reason = _why_untranslatable(planning, active, picked, wanted)
     if reason is None and wanted and not is_there:
-        reason = _why_not_copied(planning, active, live, person) or (_UNREADABLE if row.all_answers is None else None)
+        reason = _why_not_copied(planning, active, live, person) or (_UNREAD if row.all_answers is None else None)
         if reason is None:
             active.copies[row.id] = wanted if takes_several else next(iter(wanted))
     if reason is not None:

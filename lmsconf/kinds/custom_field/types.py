@@ -261,7 +261,12 @@ def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
         yield from _bad_choices(one, migration)
 
 
-def _bad_names(one: Field, migration: Migration, declared: Sequence[Field], first: Field) -> Iterator[Problem]:
+def _bad_names(
+    one: Field,
+    migration: Migration,
+    declared: Sequence[Field],
+    first: Field,
+) -> Iterator[Problem]:
     """Yield problems of `from` and `to`. first: the first field with the same `from`."""
     old, new = Address.of(CUSTOM_FIELD, migration.source), one.address
     kept = (other for other in declared if other is not one and other.address == old and other.shares_workspace(one))

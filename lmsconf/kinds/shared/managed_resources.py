@@ -33,7 +33,7 @@ def match_absent(
         return matched.unclaimed
     by_id = {row.id: row for row in matched.lives}
     claimed = {row.id for row in matched.live if row}
-    known = [name for name, of_name in matched.by_name.items() if any(row.id not in claimed for row in of_name)]
+    known = [name for name, same in matched.by_name.items() if any(row.id not in claimed for row in same)]
     looks = grouped(known, confusable_skeleton)
     deleted_ids: set[str] = set()
     for entry in absent:
@@ -211,8 +211,8 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
                 planning.problem(
                     "refusal/live-twice",
                     f"{address}: it is owned and undeclared, and {live_twice(name, same)}",
-                    hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that "
-                    "all are deleted.",
+                    hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so "
+                    "that all are deleted.",
                     address=address,
                 )
             continue

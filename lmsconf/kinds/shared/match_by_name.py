@@ -25,7 +25,7 @@ Node = TypeVar("Node", int, str)
 
 
 def cycles(following: Mapping[Node, Node | None]) -> Iterator[list[Node]]:
-    """Yield each cycle of a graph in which a node has at most one successor, in its order from the first node on."""
+    """Yield each cycle of a graph in which a node has at most one successor, in its order, first node first."""
     for start in sorted(following):
         path, last = {start: None}, start
         while (at := following.get(last)) is not None and at not in path:
@@ -153,7 +153,10 @@ class ClaimMatches(Generic[L]):
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
         named = {self.claims[index].name: index for index in self.match if self.claims[index].pin is None}
         following = {
-            index: next((named[old] for old in self.claims[index].previously if named.get(old, index) != index), None)
+            index: next(
+                (named[old] for old in self.claims[index].previously if named.get(old, index) != index),
+                None,
+            )
             for index in named.values()
         }
         for path in cycles(following):

@@ -69,9 +69,8 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
                 at=declared.places.at(*at),
             )
             whole = False
-        whole = (
-            references_exist(planning, declared, field, () if type == "TEXT" else picked_choices(answer), at) and whole
-        )
+        choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
+        whole = references_exist(planning, declared, field, choices, at) and whole
         wanted[field] = _shaped(type, answer)
     return wanted if whole else None
 
@@ -93,9 +92,8 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer
     type, scope = _type(planning, field), choices_registry_kind(field)
     if type == "TEXT":
         return (answer and answer.as_text) or None
-    return _shaped(
-        type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
-    )
+    picked = answer.picked if answer else ()
+    return _shaped(type, frozenset(planning.registry.name(scope, one) or one for one in picked))
 
 
 def _answers_by_field(planning: PlanContext, row: PersonRow) -> Iterator[tuple[RemoteId | None, str, AnswerRow]]:
