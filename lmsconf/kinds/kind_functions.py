@@ -111,8 +111,12 @@ def match_all(planning: PlanContext, manifests: Manifests) -> dict[str, MatchRes
 
 def named_context(snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> PlanContext:
     """Return a context with nothing declared, in which every kind has registered the names of its live resources."""
-    plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, plain, api_spec, lambda _: True)
+    planning = PlanContext(
+        snapshot,
+        Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone),
+        api_spec,
+        lambda _: True,
+    )
     match_all(planning, Manifests())
     return planning
 

@@ -174,8 +174,10 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
             raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=hint)
         unknown = number == UNKNOWN and GUARD_TABLE[guard].unknown is not None
         if not (unknown or (number.isascii() and number.isdigit())):
-            hint = f"Write --allow {guard}=N with the number that the plan shows."
-            raise UsageError(f"--allow {text}: expected GUARD=N", hint=hint)
+            raise UsageError(
+                f"--allow {text}: expected GUARD=N",
+                hint=f"Write --allow {guard}=N with the number that the plan shows.",
+            )
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)
 

@@ -145,8 +145,11 @@ class ContentResolver:
         elif (pin is not None or isinstance(entry, DesiredResource)) and (missing := self.missing(entry.spec)):
             text, near = missing
             way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
-            hint = hint_on_missing(self._planning, CONTENT, near, way)
-            report("content/unknown" if pin is None else "content/pin-not-live", text, hint)
+            report(
+                "content/unknown" if pin is None else "content/pin-not-live",
+                text,
+                hint_on_missing(self._planning, CONTENT, near, way),
+            )
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:

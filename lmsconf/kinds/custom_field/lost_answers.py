@@ -177,11 +177,10 @@ def _report_loss(
 ) -> None:
     called = "" if choice is None else f'the choice "{normalize_name(choice.name)}"'
     if number:
-        answered = f"{count_noun(number, 'person has', 'people have')} answered it"
-        held = f"{count_noun(number, 'person holds', 'people hold')} {called}"
+        nouns = ("person holds", "people hold") if choice else ("person has", "people have")
         planning.problem(
             "custom-field/answers-lost",
-            f"{loss.address}: {held if choice else answered}, which is deleted",
+            f"{loss.address}: {count_noun(number, *nouns)} {called or 'answered it'}, which is deleted",
             hint="Their answers are deleted with it."
             + (" To keep them, rename the choice with `previously:`." if choice else ""),
             address=loss.address,
