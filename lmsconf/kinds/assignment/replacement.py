@@ -203,9 +203,8 @@ class _ReplacementPlanner(Struct):
                 reason=reason,
                 replaced_by=by,
             )
-        if how.becomes_optional and not row.mandatory:
-            return None
-        window = parse_live_window(self.planning, row, old)
+        is_optional = how.becomes_optional and not row.mandatory
+        window = None if is_optional else parse_live_window(self.planning, row, old)
         if window is None:
             return None
         start, finish = window
