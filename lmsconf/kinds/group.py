@@ -196,7 +196,7 @@ def match_smart_groups(
     out = list(declared)
     for row in planning.snapshot.rows(SmartGroupRow):
         migration = next((active[one.field] for one in row.conditions or () if one.field in active), None)
-        conditions = _conditions_after_migration(planning, row, active)
+        conditions = _conditions_after_migration(planning, row, active) if migration else None
         if migration is None or conditions is None:
             continue
         own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]

@@ -60,15 +60,16 @@ def _report_without_slot(planning: PlanContext, new: Sequence[Address], old: Add
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
     targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
-    one_by_one = (
-        f"Migrate one field after the other: plan with --only {quote(alone or '')}, apply that, and plan the rest. Or "
-    )
+    way = "List"
+    if alone is not None:
+        first = f"plan with --only {quote(alone)}, apply that, and plan the rest"
+        way = f"Migrate one field after the other: {first}. Or list"
     slots = count_noun(len(new) - free, "more free slot is", "more free slots are")
     planning.problem(
         "refusal/no-free-field",
         f"{new[-1]}: {slots} needed, because {old} is deleted only after its answers are copied, and a workspace has "
         f"at most {MOST_FIELDS} custom fields",
-        hint=f"{live} are live. {f'{one_by_one}list' if alone else 'List'} a field that nobody needs under `absent`.",
+        hint=f"{live} are live. {way} a field that nobody needs under `absent`.",
         address=new[-1],
     )
 

@@ -364,7 +364,7 @@ def _applications(planning: PlanContext, at: Address, path: Path, before: Form, 
 
     The initial applications of a new account are not specified, so for it all additions and removals are sent.
     """
-    wanted = cast("PeopleList", after.get("applications", PeopleList(frozenset(), whole=False)))
+    wanted = cast("PeopleList", after.get("applications") or PeopleList(frozenset(), whole=False))
     held = included(before, "applications")
     unwanted = held - wanted.include
     if "applications" not in before:

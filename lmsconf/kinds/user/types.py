@@ -286,7 +286,7 @@ def parse_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, ob
 
 def parse_managed_groups(data: Mapping[str, Json]) -> dict[str, object]:
     """Parse the names of the groups that a person manages, from GET /users/{userId}."""
-    groups = object_list(data, "managerOfGroups")
+    groups = object_list(data, "managerOfGroups") if data.get("managerOfGroups") else []
     return {"manages": tuple(sorted(optional_text(one, "name") or require_text(one, "groupId") for one in groups))}
 
 
