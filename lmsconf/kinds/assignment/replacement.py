@@ -30,7 +30,7 @@ from lmsconf.kinds.assignment.types import (
 from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import count_noun, matches_patterns
 
@@ -48,12 +48,6 @@ class _Replaced(Struct, kw_only=True):
     row: TargetRow
     how: Replacement
     by: list[_Declared] = field(default_factory=list)
-
-
-def _kept_by(planning: PlanContext, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
-    """Return the entry that says until when somebody keeps a replaced content through a live assignment."""
-    moments = planning.kept_until.get(key[0], {}) if key[0] is not None and key[1].kind == USER else {}
-    return moments.get(_finish(row))
 
 
 def report_without_replacement(
@@ -104,7 +98,8 @@ def plan_replacements(
 class _ReplacementPlanner(Struct):
     """Decides what becomes of the live assignments that declared ones replace, and adds it to `out`.
 
-    kept: the assignments by which people keep a content.
+    kept: the assignments by which people keep a content. kept_until: content and the moment at which the windows end of
+    those who keep it → what says so.
     """
 
     planning: PlanContext
@@ -113,6 +108,9 @@ class _ReplacementPlanner(Struct):
     settled: set[Identity]
     found: dict[Identity, _Replaced] = field(default_factory=dict)
     kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = field(default_factory=dict)
+    kept_until: dict[tuple[RemoteId | None, datetime | None], tuple[_Declared, Replacement]] = field(
+        default_factory=dict
+    )
 
     def find(self, entry: _Declared, one: Replacement) -> None:
         """Find the live assignment that an entry replaces, if there is one; report what rules that out."""
@@ -133,7 +131,7 @@ class _ReplacementPlanner(Struct):
         if content is None:
             return
         if one.keep_until is not None:
-            planning.kept_until[content].setdefault(one.keep_until, (entry, one))
+            self.kept_until.setdefault((content, one.keep_until), (entry, one))
         key = content, entry.spec.audience
         other, rows = known.entry_of.get(key), known.live.get(key, ())
         if content == new[0]:
@@ -316,7 +314,7 @@ class _ReplacementPlanner(Struct):
                 key[1]
                 for key, rows in self.known.live.items()
                 if key[0] == content and key not in self.settled
-                if not any(_kept_by(self.planning, key, row) for row in rows)
+                if not any(self._kept_by(key, row) for row in rows)
             )
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
             if others:
@@ -328,11 +326,15 @@ class _ReplacementPlanner(Struct):
                     severity=Severity.NOTE,
                 )
 
+    def _kept_by(self, key: Identity, row: TargetRow) -> tuple[_Declared, Replacement] | None:
+        """Return the entry that says until when somebody keeps a replaced content through a live assignment."""
+        return self.kept_until.get((key[0], _finish(row))) if key[1].kind == USER else None
+
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self.known.live.items():
-            for row in rows if key not in self.settled and key[0] in self.planning.kept_until else ():
-                kept = _kept_by(self.planning, key, row)
+            for row in rows if self.kept_until and key not in self.settled else ():
+                kept = self._kept_by(key, row)
                 address = assignment_address(self.planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self.planning.policy.leave_alone):
                     continue

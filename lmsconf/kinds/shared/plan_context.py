@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
@@ -13,7 +12,7 @@ from msgspec import Struct, field
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.assignment.types import AssignmentSpec, Audiences, Replacement, TargetRow, audiences_among
+from lmsconf.kinds.assignment.types import Audiences, TargetRow, audiences_among
 from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition, FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER, choices_registry_kind
 from lmsconf.kinds.user.types import PeopleDirectory, PersonRow, PersonSpec
@@ -218,7 +217,6 @@ class PlanContext:
                     name of a field that smart groups cease to ask for → what they ask for instead
     shared_content  ids of contents that share a name
     closing         live assignments that are deleted or hidden because they are replaced
-    kept_until      content → the moments at which the windows end of those who keep it, each with what says so
     """
 
     def __init__(
@@ -262,9 +260,6 @@ class PlanContext:
         self.added_refs: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
         self.closing: list[TargetRow] = []
-        self.kept_until: defaultdict[
-            RemoteId, dict[datetime | None, tuple[DesiredResource[AssignmentSpec], Replacement]]
-        ] = defaultdict(dict)
 
     @cached_property
     def people(self) -> PeopleDirectory:
