@@ -21,6 +21,7 @@ from lmsconf.model.access import (
     AnswerState,
     AudienceMember,
     AudienceReport,
+    ConditionResult,
     HeldContent,
     PersonAccess,
     PersonContent,
@@ -37,14 +38,13 @@ from lmsconf.model.names import (
     normalize_email,
     normalize_name,
 )
-from lmsconf.planner.audience.affected import Condition
-from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
+from lmsconf.planner.audience.choice_holders import FieldHolders
 from lmsconf.planner.audience.people_questions import WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
     NONE,
-    AssignmentSide,
     AudienceAssignment,
     Bits,
+    Terms,
     change_between,
     count_of,
     held_content,
@@ -132,8 +132,8 @@ def _leads(route: AccessRoute) -> bool:
 def _content(
     state: WorkspaceAccess, id: RemoteId, placed: Sequence[AudienceAssignment], position: int, *, planned: bool
 ) -> PersonContent:
-    before = _held(state, [one.before for one in placed], position)
-    after = _held(state, [one.after for one in placed], position) if planned else None
+    before = _held(state, placed, position, live=True)
+    after = _held(state, placed, position, live=False) if planned else None
     return PersonContent(
         content=state.facts.content_name(id),
         id=id,
@@ -144,44 +144,42 @@ def _content(
     )
 
 
-def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], position: int) -> HeldContent | None:
+def _held(
+    state: WorkspaceAccess, placed: Iterable[AudienceAssignment], position: int, *, live: bool
+) -> HeldContent | None:
     """Return what a person has through assignments; None if something that counts is not known."""
-    current = [side for side in sides if side is not None and side.counts(state.now)]
-    if state.facts.incomplete or any(None in side for side in current):
+    current = [one.current(state.now, live=live) for one in placed]
+    if state.facts.incomplete or any(people is None for _, people in current):
         return None
-    return held_content([one for one, people in current if one and (people or 0) >> position & 1], state.format_time)
+    return held_content([one for one, people in current if one and _has(people, position)], state.format_time)
 
 
 def _route(state: WorkspaceAccess, one: AudienceAssignment, position: int, *, planned: bool) -> AccessRoute:
     kind, id = one.key or (None, None)
     old, new = state.conditions(id) if id is not None and kind == SMART_GROUP else (None, None)
+    met = state.condition_results(old or (), state.answers_before, position)
+    meets = state.condition_results(new or (), state.answers_after, position)
     return AccessRoute(
         address=one.address,
         audience=one.to,
-        before=_route_side(state, one.before, position, old, state.answers_before),
-        after=_route_side(state, one.after, position, new, state.answers_after) if planned else None,
+        before=_route_side(state, one.before, _has(one.audience.before, position), met),
+        after=_route_side(state, one.after, _has(one.audience.after, position), meets) if planned else None,
     )
 
 
 def _route_side(
-    state: WorkspaceAccess,
-    side: AssignmentSide | None,
-    position: int,
-    conditions: Sequence[Condition] | None,
-    answers: Holders,
+    state: WorkspaceAccess, terms: Terms | None, member: bool | None, conditions: tuple[ConditionResult, ...]
 ) -> RouteSide | None:
-    if side is None:
+    if terms is None:
         return None
-    terms, people = side
-    bounds = (None, None) if terms is None else (terms.start, terms.finish)
-    start, finish = (None if bound is None else state.format_time(bound) for bound in bounds)
+    start, finish = (None if bound is None else state.format_time(bound) for bound in (terms.start, terms.finish))
     return RouteSide(
-        mandatory=None if terms is None else terms.mandatory,
+        mandatory=terms.mandatory,
         visible_from=start,
         visible_until=finish,
-        is_over=None if terms is None else terms.is_over(state.now),
-        member=_has(people, position),
-        conditions=state.condition_results(conditions or (), answers, position),
+        is_over=None if terms.mandatory is None else terms.is_over(state.now),
+        member=member,
+        conditions=conditions,
     )
 
 

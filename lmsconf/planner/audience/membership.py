@@ -39,17 +39,18 @@ from lmsconf.planner.audience.choice_holders import (
     uses_of,
 )
 from lmsconf.planner.audience.people_sets import (
-    AssignmentSide,
     Audience,
     AudienceAssignment,
     AudienceKey,
     AudienceSize,
     Bits,
+    Terms,
     to_bits,
     weakest_basis,
 )
 
 _NOBODY: Final = Audience(before=0, after=0)
+_UNREADABLE: Final = Terms(None, None, None)
 
 
 class Memberships:
@@ -362,20 +363,20 @@ class Memberships:
         # By id: reasons come in the order of these questions, whatever order a service lists assignments in.
         live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
         placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
-        for change in changes:
-            if change.row is None and change.audience is not None:
-                audience = self.audience(change.audience)
-                new = AudienceAssignment(
-                    address=change.address,
-                    to=self.audience_address(*change.audience),
-                    audience=audience,
-                    key=change.audience,
-                    before=None,
-                    after=AssignmentSide(change.terms, audience.after),
-                    causes=(*audience.causes, change.address),
-                )
-                placed.append(new)
-        return sorted(placed, key=lambda one: one.address)
+        new = (
+            AudienceAssignment(
+                address=change.address,
+                to=self.audience_address(*change.audience),
+                audience=self.audience(change.audience),
+                key=change.audience,
+                before=None,
+                after=change.terms,
+                causes=(*self.audience(change.audience).causes, change.address),
+            )
+            for change in changes
+            if change.row is None and change.audience is not None
+        )
+        return sorted([*placed, *new], key=lambda one: one.address)
 
     def _live_assignment(self, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
         """Return a live assignment; one whose audience or window is not known has an audience that is not."""
@@ -387,21 +388,19 @@ class Memberships:
             audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
         else:
             to, audience = self.audience_address(*key), self.audience(key)
-        terms = None
         try:
             terms = live_terms(row)
         except ValueError as error:
+            terms = _UNREADABLE
             audience = self._unknown(audience, f"a window of an assignment cannot be read: {error}")
-        stays = change is None or change.terms is not None
-        content = self.facts.content_name(row.content)
         return AudienceAssignment(
-            address=assignment_address(content, to) if change is None else change.address,
+            address=change.address if change else assignment_address(self.facts.content_name(row.content), to),
             to=to,
             audience=audience,
             key=key,
-            before=AssignmentSide(terms, audience.before),
-            after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-            causes=audience.causes if change is None else (*audience.causes, change.address),
+            before=terms,
+            after=change.terms if change else terms,
+            causes=(*audience.causes, change.address) if change else audience.causes,
         )
 
     def _unknown(self, audience: Audience, reason: str) -> Audience:

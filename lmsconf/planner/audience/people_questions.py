@@ -222,15 +222,13 @@ def _having(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> tuple[Bi
     """Return who has the content of a test, and who must take it. Raises LmsconfError if it is not known."""
     having = mandatory = 0
     for assignment in state.assignments(_content_of(state, test)):
-        side = assignment.before if live else assignment.after
-        if side is None or not side.counts(state.now):
-            continue
-        if side.terms is None or side.people is None:
+        terms, people = assignment.current(state.now, live=live)
+        if people is None:
             raise LmsconfError(
                 f"who has it is not known, because of {assignment.address}{_reasons_about(state, assignment.to)}"
             )
-        having |= side.people
-        mandatory |= side.people if side.terms.mandatory else 0
+        having |= people
+        mandatory |= people if terms and terms.mandatory else 0
     return having, mandatory
 
 
