@@ -162,17 +162,11 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
-    from lmsconf.planner.audience.people_questions import judge_report, query_of
     from lmsconf.render import TEST_VIEWS
-    from lmsconf.workspace.reader import read_people_view
+    from lmsconf.workspace.reader import run_access_tests
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        manifests = load_valid_manifests(settings)
-        tests = [one for one in manifests.tests if one.applies_in(settings.policy.workspace)]
-        view = read_people_view(workspace, manifests, query_of(tests), tell)
-    if not (live or view.header.planned):
-        raise ProblemsFound(view.header.problems)
-    report = judge_report(view.state, view.header, tests, live=live)
+        report = run_access_tests(workspace, load_valid_manifests(settings), tell, live=live)
     output.show(TEST_VIEWS, report)
     return ExitCode.ERROR if report.failed else ExitCode.OK

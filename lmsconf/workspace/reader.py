@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.model.access import ReportHeader
+from lmsconf.model.access import AccessTestReport, ReportHeader
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
@@ -350,17 +350,29 @@ def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVe
     return ReadScope(manifests, wide, beside=base.manifests)
 
 
-class PeopleView(NamedTuple):
-    """Answers about people, and the header of a report made from them."""
+def run_access_tests(
+    workspace: WorkspaceReader, manifests: Manifests, progress: Report | None = None, *, live: bool = False
+) -> AccessTestReport:
+    """Return the results of the tests of manifests: on the state after the plan or, with `live`, before it.
 
-    state: WorkspaceAccess
-    header: ReportHeader
+    Raises ProblemsFound if no plan can be made, and its state is asked for.
+    """
+    from lmsconf.planner.audience.people_questions import judge_report, query_of
+
+    tests = [test for test in manifests.tests if test.applies_in(workspace.settings.policy.workspace)]
+    state, header = read_people_view(workspace, manifests, query_of(tests), progress)
+    if not (live or header.planned):
+        raise ProblemsFound(header.problems)
+    return judge_report(state, header, tests, live=live)
 
 
 def read_people_view(
     workspace: WorkspaceReader, manifests: Manifests, query: AccessQuery, progress: Report | None = None
-) -> PeopleView:
-    """Read what a query asks for, before and after the plan; only before where no plan can be made."""
+) -> tuple[WorkspaceAccess, ReportHeader]:
+    """Read what a query asks for, before and after the plan; only before where no plan can be made.
+
+    Returns the answers about people, and the header of a report made from them.
+    """
     from lmsconf.planner.audience.people_questions import read_access_state
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
@@ -378,17 +390,14 @@ def read_people_view(
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    return PeopleView(
-        state,
-        ReportHeader(
-            workspace=draft.plan.workspace,
-            url=draft.plan.url,
-            people=draft.plan.people,
-            created_at=draft.plan.created_at,
-            planned=not problems,
-            basis=Basis.EXACT,
-            reasons=(),
-            requests=sent + reading.api.requests,
-            problems=problems,
-        ),
+    return state, ReportHeader(
+        workspace=draft.plan.workspace,
+        url=draft.plan.url,
+        people=draft.plan.people,
+        created_at=draft.plan.created_at,
+        planned=not problems,
+        basis=Basis.EXACT,
+        reasons=(),
+        requests=sent + reading.api.requests,
+        problems=problems,
     )

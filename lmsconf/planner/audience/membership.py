@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import count_noun, grouped, normalize_email, normalize_name
-from lmsconf.planner.audience.access_facts import AccessFacts, moved_audiences
+from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     ChangedAssignment,
@@ -112,7 +112,7 @@ class Memberships:
             (uses, group.conditions, group.members)
             for group in self.facts.conditions.values()
             if group.members is not None and (uses := uses_of(group.conditions))
-            if self._why_not_derived(group.conditions, self.answers_before) is None
+            if self._why_not_derived(group.conditions, self.answers_before, self.active_before) is None
         ]
         for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
             predict = partial(self._matching, conditions, self.answers_before, self.active_before)
@@ -244,15 +244,11 @@ class Memberships:
         return replace(group, before=before, after=after & self.active_after, basis=basis)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
-        live, is_changed = self.facts.conditions.get(id), id in self.scope.smart_groups
-        if live is None and not is_changed:
-            return _NOBODY
         old, new = self.conditions(id)
-        address = self._group_address(SMART_GROUP, id)
-        fact, listed = None, Basis.EXACT
-        if live is not None and live.members is not None:
-            fact, listed = self._members(live.members, address)
-        before, doubt = self._before(address, old, fact)
+        if old is None and new is None:
+            return _NOBODY
+        is_changed, address = id in self.scope.smart_groups, self._group_address(SMART_GROUP, id)
+        before, doubt = self._before(address, self.facts.conditions.get(id))
         after, basis = self._after(address, new, before, is_changed=is_changed)
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
         return Audience(
@@ -262,19 +258,18 @@ class Memberships:
                 *((address,) if is_changed else ()),
                 *(loss.address for loss in self.scope.losses if loss.field.id in fields),
             ),
-            basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
+            basis=weakest_basis((doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),
             stays=new is not None,
         )
 
-    def _before(
-        self, address: Address, old: Sequence[Condition] | None, fact: Bits | None
-    ) -> tuple[Bits | None, Basis]:
+    def _before(self, address: Address, live: LiveSmartGroup | None) -> tuple[Bits | None, Basis]:
         """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
-        if old is None:
+        if live is None:
             return 0, Basis.EXACT
-        predicted, basis, reasons = self._derived(address, old, self.answers_before, self.active_before)
+        fact, listed = (None, Basis.EXACT) if live.members is None else self._members(live.members, address)
+        predicted, basis, reasons = self._derived(address, live.conditions, self.answers_before, self.active_before)
         if predicted is not None and fact is not None:
             self.compared.append(fact == predicted)
             if fact != predicted:
@@ -283,7 +278,7 @@ class Memberships:
         self.reasons.extend(reasons)
         if fact is None:
             return predicted, basis
-        return fact, basis if fact == predicted else Basis.ESTIMATE
+        return fact, weakest_basis((listed, basis if fact == predicted else Basis.ESTIMATE))
 
     def _after(
         self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
@@ -309,7 +304,7 @@ class Memberships:
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits
     ) -> tuple[Bits | None, Basis, Sequence[str]]:
         """Return the members of a group that follow from conditions, and why they are an estimate or not known."""
-        reason = self._why_not_derived(conditions, answers)
+        reason = self._why_not_derived(conditions, answers, among)
         if reason is not None:
             return None, Basis.UNKNOWN, (f"{address}: {reason}",)
         uses = uses_of(conditions)
@@ -320,8 +315,11 @@ class Memberships:
         doubts = list(self.readings.doubts(uses, meanings))
         return found.pop(), Basis.ESTIMATE if doubts else Basis.EXACT, doubts
 
-    def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders) -> str | None:
-        """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
+    def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders, among: Bits) -> str | None:
+        """Return why members do not follow from conditions, whatever system conditions mean; None if they do.
+
+        among: the people whose answers must be known.
+        """
         if not conditions:
             return "its conditions were not read"
         for condition in conditions:
@@ -330,7 +328,7 @@ class Memberships:
                 return "a condition is on a field without choices"
             if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
-            if held is not None and held.unreadable & self.active_before:
+            if held is not None and held.unreadable & among:
                 return "answers of people have an unknown format"
         return None
 
@@ -348,13 +346,10 @@ class Memberships:
             among &= held.meeting(condition.choices, Reading.CHOICES if use is None else meaning[use])
         return among
 
-    def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
-        """Return whether a person whose answer is known meets a condition; None if that is not known."""
-        use = use_of(condition)
-        meanings = self.readings.possible(uses_of([condition])) or ()
-        readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
-        met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
-        return met.pop() if len(met) == 1 else None
+    def is_met(self, condition: Condition, answers: Holders, person: int) -> bool | None:
+        """Return whether a person meets a condition; None if that is not known."""
+        met, *_ = self._derived(EVERYONE, [condition], answers, 1 << person)
+        return None if met is None else bool(met)
 
     def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
         """Return the assignments of one content before and after the plan, by address."""

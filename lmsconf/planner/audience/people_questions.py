@@ -77,12 +77,12 @@ class WorkspaceAccess(Memberships):
         self, conditions: Iterable[Condition], answers: Holders, person: int
     ) -> tuple[ConditionResult, ...]:
         """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
-        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
+        results = (self._result(condition, answers, person) for condition in conditions)
         return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
 
-    def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
+    def _result(self, condition: Condition, answers: Holders, person: int) -> ConditionResult:
         """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
-        id, held = condition.field, held or FieldHolders()
+        id, held = condition.field, answers.get(condition.field) or FieldHolders()
         row = self.facts.fields.get(id)
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
@@ -93,7 +93,7 @@ class WorkspaceAccess(Memberships):
             choices=tuple(sorted(choice_name(row, choice) for choice in condition.choices)),
             system_condition=condition.system_condition,
             answer=tuple(sorted(choice_name(row, choice) for choice in picked)) if readable else None,
-            met=self.is_met(condition, held, person) if readable else None,
+            met=self.is_met(condition, answers, person),
         )
 
 

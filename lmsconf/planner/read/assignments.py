@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.kinds.assignment.parse import named_contents
+from lmsconf.kinds.assignment.target_ids import ContentResolver
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     Audiences,
@@ -26,13 +27,11 @@ from lmsconf.kinds.assignment.types import (
     readable_time,
 )
 from lmsconf.kinds.kind_functions import diff
-from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
     EDITS,
-    EVERYONE,
     GROUP,
     IN_PROGRESS,
     SMART_GROUP,
@@ -40,18 +39,19 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.shared.manifest_entry import format_time
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import object_list, require_object, text_or_none
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import grouped, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
+    Matched,
     ReadContext,
     has_difference,
     read_listing,
@@ -132,7 +132,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     yield
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
-    doubtful = _lacking(reading, wanted, targets)
+    doubtful = _lacking(reading, contents, targets)
     again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
     differs = [
         one.name
@@ -233,31 +233,14 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _lacking(reading: ReadContext, catalog: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
-    """Return the contents for which an assignment would be created, according to their targets, judged by names.
-
-    A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
-    """
-    wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
-    if not wanted:
-        return set()
-    ids = {
-        (kind, KINDS[kind].normalize_name(row.name)): row.id
-        for kind in (GROUP, SMART_GROUP, USER)
-        for row in reading.listings[kind].rows
-    }
-    ids[EVERYONE.kind, EVERYONE.name] = reading.api_spec.behaviour(EVERYONE_ID)
-    named = grouped(catalog, lambda content: normalize_name(content.name))
-    live = {(row.content, str(row.target)) for row in chain.from_iterable(targets.values())}
-    out: set[RemoteId] = set()
-    for assignment in wanted:
-        target = ids.get((assignment.audience.kind, assignment.audience.name))
-        contents = [
-            *(content.id for content in named.get(assignment.content, ())),
-            *(RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets),
-        ]
-        out.update(id for id in contents if target is None or (id, target) not in live)
-    return out
+def _lacking(reading: ReadContext, contents: Listing[ContentRow], targets: TargetsByContent) -> set[RemoteId | None]:
+    """Return the contents for which an assignment would be created, according to their targets."""
+    doubtful: set[RemoteId | None] = set()
+    listing = sorted_listing(chain.from_iterable(targets.values()), None)
+    for planning, matched in _match(reading, {CONTENT: contents, CONTENT_TARGET: listing}):
+        missing = [one.declared for one in matched.matches if one.row is None and reading.chosen(one.address)]
+        doubtful.update(map(ContentResolver(planning).find_id, missing))
+    return doubtful
 
 
 def _count_others(
@@ -279,7 +262,7 @@ def _count_others(
     if not others or reading.policy.additive or not may_matter:
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
-    both = [_changing(reading, listings, version, recreates) for version in reading.versions]
+    both = [_changing(reading, *matched, recreates) for matched in _match(reading, listings)]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
     enough = max(
         least_live_within_share(removed, guards["removals"]),
@@ -293,16 +276,18 @@ def _count_others(
         reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 
-def _changing(
-    reading: ReadContext,
-    listings: Mapping[str, Listing[Any]],
-    version: Manifests,
-    recreates: bool,
-) -> tuple[int, int]:
-    """Return how many live assignments would be deleted and how many updated in place, according to listings."""
+def _match(reading: ReadContext, listings: Mapping[str, Listing[Any]]) -> Iterator[Matched]:
+    """Match each version of the assignments with listings of content and targets, after the kinds that these name."""
     before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
     needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
-    planning, matched = reading.match(CONTENT_TARGET, {**needed, **listings}, version, after=before)
+    for version in reading.versions:
+        yield reading.match(CONTENT_TARGET, {**needed, **listings}, version, after=before)
+
+
+def _changing(
+    reading: ReadContext, planning: PlanContext, matched: MatchResult[Any, Any], recreates: bool
+) -> tuple[int, int]:
+    """Return how many live assignments would be deleted and how many updated in place."""
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     changed = sum(
         has_difference(diff(planning, match))
