@@ -30,7 +30,6 @@ from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.lint_rules import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot
@@ -192,17 +191,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         reading: None if it is made from a snapshot file.
         """
-        from lmsconf.planner.audience.effects import predict_effects_of_plan, with_effects
+        from lmsconf.planner.audience.effects import with_effects
 
         if reading is None:
-            predicted, requests = predict_effects_of_plan(draft, None), 0
-        else:
-            with self.connection.worker_pool(self.parallelism, progress) as pool:
-                reading.api = self.connection.reader(pool)
-                predicted, requests = predict_effects_of_plan(draft, reading), reading.api.requests
-        plan = with_effects(draft, replace(predicted, effects=replace(predicted.effects, requests=requests)))
-        # Lints look at what the plan and its effects have read.
-        return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
+            return with_effects(draft, None)
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
+            reading.api = self.connection.reader(pool)
+            return with_effects(draft, reading)
 
     def drift(
         self,

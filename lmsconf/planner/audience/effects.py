@@ -54,6 +54,7 @@ from lmsconf.planner.audience.people_sets import (
     weakest_basis,
 )
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
+from lmsconf.planner.lint_rules import lint_plan
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
@@ -93,9 +94,12 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
-def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
-    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
-    plan, policy = draft.plan, draft.planning.policy
+def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
+    """Return the plan with its effects on people, the guards that count them, the tests that fail, and its lints.
+
+    reading: reads what these rest on and the plan itself did not need; None: the snapshot holds all that is known.
+    """
+    plan, policy, predicted = draft.plan, draft.planning.policy, _predict_effects_of_plan(draft, reading)
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
     losses = find_protected_losses(
@@ -104,14 +108,15 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     )
     return replace(
         plan,
-        effects=predicted.effects,
+        effects=replace(predicted.effects, requests=0 if reading is None else reading.api.requests),
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems, *losses),
+        # Lints look at what the plan and its effects have read.
+        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(draft, predicted.sizes)),
     )
 
 
-def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
+def _predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
     planning, tests = draft.planning, draft.manifests.tests
     policy, now = planning.policy, int(datetime.fromisoformat(draft.plan.created_at).timestamp())

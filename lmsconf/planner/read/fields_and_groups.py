@@ -9,7 +9,6 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import ADD_MODE
 from lmsconf.api.spec.operations import USERS
-from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severity
+from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
@@ -40,6 +39,7 @@ from lmsconf.planner.read.needed_listings import (
     read_listing,
     sorted_listing,
 )
+from lmsconf.planner.read.people_listings import read_shown_people
 
 
 def read_fields(reading: ReadContext) -> Iterator[None]:
@@ -143,7 +143,10 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     reading.extended_rows()
     members, managers = reading.extended_info.members, reading.extended_info.managers
     others = set[RemoteId]().union(*(ids[id] for ids in (members, managers) for id in groups)) - listed
-    archived |= _unlisted_among(reading, others - {row.id for row in people.rows})
+    unlisted = sorted(others - {row.id for row in people.rows})
+    shown = read_shown_people(reading.api, unlisted)
+    # The service may refuse to show those who are archived.
+    archived.update(id for id in unlisted if id not in shown or shown[id].get("archivedAt"))
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
@@ -160,16 +163,6 @@ def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> b
     planning, matched = reading.match(GROUP, listings, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
-
-
-def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
-    """Return those of some people who are archived, or whose ids the service rejects."""
-    found = set(ids)
-    for id in sorted(ids):
-        with suppress(Rejected):
-            if not require_object(reading.api.get("users.get", path={"userId": id}), "a user").get("archivedAt"):
-                found.remove(id)
-    return found
 
 
 def read_group_members(

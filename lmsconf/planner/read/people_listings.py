@@ -7,7 +7,8 @@ shared parts, one row for each person (API specification, User list entry).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from sys import intern
 from typing import Final, TypeAlias
@@ -15,12 +16,13 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 
 from lmsconf.api.spec.operations import USERS
-from lmsconf.errors import InvalidResponse
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
     comparable,
     optional_text,
     parse_answer,
+    require_object,
     require_text,
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
@@ -30,6 +32,15 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
 Row: TypeAlias = dict[str, Json]
+
+
+def read_shown_people(api: Api, ids: Iterable[str]) -> dict[str, Row]:
+    """Return the row of each person that the service does not refuse to show."""
+    people: dict[str, Row] = {}
+    for id in ids:
+        with suppress(Rejected):
+            people[id] = dict(require_object(api.get("users.get", path={"userId": id}), "a user"))
+    return people
 
 
 class ExtendedInfoListing(Struct):

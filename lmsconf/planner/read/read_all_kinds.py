@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from functools import partial
 from itertools import repeat
 from typing import Any, Final
@@ -69,7 +68,7 @@ from lmsconf.planner.read.needed_listings import (
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import Row
+from lmsconf.planner.read.people_listings import Row, read_shown_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
@@ -163,9 +162,8 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
-    for id in sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS]:
-        with suppress(Rejected):
-            people.append(keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))))
+    editors = sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS]
+    people += map(keep, read_shown_people(reading.api, editors).values())
     return ListedRows(rows=(*first.rows, *people), total=first.total)
 
 
@@ -243,28 +241,25 @@ def read_attributes(
     listing = _with_details(listing, listed)
     asked = {id for id, spec in specs.items() if needs_single_read(spec)}
     rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
-    everybody: ListedRows | None = None
-    if reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights):
-        everybody = reading.extended_rows()
-        held = _rights_among(everybody, listed.keys() if reading.everything else rights)
+    reads_rights = reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights)
+    if reads_rights:
+        held = _extended_rights(reading, listed.keys() if reading.everything else rights)
         listing = _with_details(listing, held)
         rights = set() if reading.everything else rights - held.keys()
     asked |= rights
     people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
     if unshown := asked - people.keys():
-        everybody = everybody or reading.extended_rows()
-        listing = _with_details(listing, _rights_among(everybody, unshown))
+        reads_rights = True
+        listing = _with_details(listing, _extended_rights(reading, unshown))
     listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if everybody is None and not has_enough_declared_admins(planning, _again(result, listing)):
-        everybody = reading.extended_rows()
-    if everybody is not None:
-        reading.found[ADMIN] = admin_listing(everybody, listing.rows)
+    if reads_rights or not has_enough_declared_admins(planning, _again(result, listing)):
+        reading.found[ADMIN] = admin_listing(reading.extended_rows(), listing.rows)
     return listing
 
 
-def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
+def _extended_rights(reading: ReadContext, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
     """Return the rights that the extended listing has of some people, by id."""
-    return {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in ids}
+    return {id: parse_rights(row) for row in reading.extended_rows().rows if (id := str(row["userId"])) in ids}
 
 
 def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str, Any]]) -> Listing[PersonRow]:
@@ -281,10 +276,7 @@ def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet
         if archived.isdisjoint(ids):
             raise
         people = _read_people(reading, [id for id in ids if id not in archived])
-        for id in archived & {*ids}:
-            with suppress(Rejected):
-                people[id] = dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))
-        return people
+        return people | read_shown_people(reading.api, sorted(archived & {*ids}))
     return {id: dict(require_object(answer, "a user")) for id, answer in zip(ids, answers, strict=True)}
 
 
@@ -316,7 +308,7 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     named.update(old for one in people_entries for old in one.previously)
     pinned = {one.pin(reading.policy.workspace) for one in people_entries}
     wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
-    return _with_details(listing, _rights_among(reading.extended_rows(), wanted))
+    return _with_details(listing, _extended_rights(reading, wanted))
 
 
 def read_managed_groups(
