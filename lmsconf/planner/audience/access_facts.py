@@ -297,14 +297,17 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
         return kind, _live(address, left_out[name])
     if address in planning.doubtful:
         raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
-    if planning.registry.has(kind, name):
-        if ids := planning.registry.duplicate_ids(kind, name):
-            raise _twice(address, ids)
+    is_named = planning.registry.has(kind, name)
+    live = sorted(row.id for row in facts.rows[kind].values() if not is_named and normalize_name(row.name) == name)
+    ids = planning.registry.duplicate_ids(kind, name) if is_named else live if len(live) > 1 else []
+    if ids:
+        raise LmsconfError(
+            f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
+            hint="Declare the right one, with its `id:`.",
+        )
+    if is_named:
         id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    live = sorted(row.id for row in facts.rows[kind].values() if normalize_name(row.name) == name)
-    if len(live) > 1:
-        raise _twice(address, live)
     return (kind, live[0]) if live else None
 
 
@@ -323,10 +326,3 @@ def _live(address: Address, id: RemoteId | Ref | None) -> RemoteId:
     if id is None or isinstance(id, Ref):
         raise LmsconfError(f"{address} is not live, and this plan does not create it")
     return id
-
-
-def _twice(address: Address, ids: Iterable[str]) -> LmsconfError:
-    return LmsconfError(
-        f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
-        hint="Declare the right one, with its `id:`.",
-    )

@@ -79,11 +79,9 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         held = _content(state, id, placed, position, planned=header.planned)
         leading = tuple(filter(_leads, held.routes))
         has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
-        if content is not None:
-            contents.append(held)
-        elif has_it or (held.change is None and leading):
-            # Where it is not known what changes, an assignment may give it.
-            contents.append(replace(held, routes=leading))
+        # Where it is not known what changes, an assignment may give it.
+        if content is not None or has_it or (held.change is None and leading):
+            contents.append(replace(held, routes=held.routes if content is not None else leading))
     if any(one.before is None or (header.planned and one.after is None) for one in contents):
         bases.append(Basis.UNKNOWN)
     return PersonAccess(

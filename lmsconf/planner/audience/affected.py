@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias, cast
 
 from msgspec import Struct, field
@@ -84,7 +85,7 @@ class AccessScope(Struct, kw_only=True):
     """The changes of a plan that decide who has what.
 
     groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: those
-    of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the plan → id, for
+    of all that changes, also of groups that are only renamed. emails: e-mail after the plan → id, for
     live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
@@ -144,20 +145,18 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
     scope = AccessScope(losses=[loss for loss in planning.losses if loss.address in changed_fields])
-    contents = ContentResolver(planning)
+    adds: Mapping[str, Callable[[AccessScope, PlannedResource, RemoteId | Ref], None]] = {
+        GROUP: _add_group,
+        SMART_GROUP: partial(_add_smart_group, planning),
+        USER: partial(_add_person, planning, now),
+        CONTENT_TARGET: partial(_add_assignment, planning, ContentResolver(planning)),
+    }
     for item in items:
         kind, row = item.address.kind, item.subject.row
-        key = Ref(item.address) if row is None else RemoteId(row.id)
-        if kind in (GROUP, SMART_GROUP):
+        if kind in adds:
+            key = Ref(item.address) if row is None else RemoteId(row.id)
             scope.addresses[kind, key] = item.address
-        if kind == GROUP:
-            _add_group(scope, item, key)
-        elif kind == SMART_GROUP:
-            _add_smart_group(planning, scope, item, key)
-        elif kind == USER:
-            _add_person(planning, scope, item, now)
-        elif kind == CONTENT_TARGET:
-            _add_assignment(planning, scope, item, contents)
+            adds[kind](scope, item, key)
     return scope
 
 
@@ -187,10 +186,12 @@ def _by_ids(
     return id_of(Ref(at)), frozenset(id_of(Ref(at, name)) for name in choices)
 
 
-def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
+def _add_person(
+    planning: PlanContext, now: int, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
+) -> None:
     before, after = item.sides.before or {}, item.sides.after or {}
     match = cast("Match[PersonSpec, PersonRow]", item.subject)
-    row, spec = match.row, match.declared.spec
+    row, spec, id = match.row, match.declared.spec, None if isinstance(key, Ref) else key
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
@@ -198,15 +199,15 @@ def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource
     archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
     person = ChangedPerson(
         address=item.address,
-        id=None if row is None else RemoteId(row.id),
+        id=id,
         answers=dict(_answer(planning, name, answer) for name, answer in changed.items()),
         archived=archived,
         ends=None if row is None or archived or row.archived else _sooner_end(row, date, now),
     )
-    if row is None or person.answers or person.leaves:
+    if id is None or person.answers or person.leaves:
         scope.people.append(person)
-    if row is not None:
-        scope.emails[item.address.name] = RemoteId(row.id)
+    if id is not None:
+        scope.emails[item.address.name] = id
         scope.dates = scope.dates or date is not None
     scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
 
@@ -229,7 +230,7 @@ def _answer(
 
 
 def _add_assignment(
-    planning: PlanContext, scope: AccessScope, item: PlannedResource, contents: ContentResolver
+    planning: PlanContext, contents: ContentResolver, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
 ) -> None:
     subject = item.subject
     if isinstance(subject, Deletion):
