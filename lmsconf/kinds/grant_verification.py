@@ -156,7 +156,7 @@ def _choice_ids(value: Json) -> Iterator[str]:
 def read_fields(get: GetRequest) -> list[FieldRow]:
     """Return all custom fields as they are now."""
     data = require_object(get(CUSTOM_FIELDS.name), "the custom fields")
-    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
+    return list(map(parse_field_row, object_list(data, CUSTOM_FIELDS.rows)))
 
 
 def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> bool:

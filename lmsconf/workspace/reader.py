@@ -352,13 +352,20 @@ def run_access_tests(
 
     Raises ProblemsFound if no plan can be made, and its state is asked for.
     """
-    from lmsconf.planner.audience.people_questions import judge_report, query_of
+    from lmsconf.planner.audience.people_questions import judge_tests, query_of
 
     tests = [test for test in manifests.tests if test.applies_in(workspace.settings.policy.workspace)]
     state, header = read_people_view(workspace, manifests, query_of(tests), progress)
     if not (live or header.planned):
         raise ProblemsFound(header.problems)
-    return judge_report(state, header, tests, live=live)
+    return AccessTestReport(
+        workspace=header.workspace,
+        url=header.url,
+        people=header.people,
+        created_at=header.created_at,
+        live=live,
+        results=judge_tests(state, tests, live=live),
+    )
 
 
 def read_people_view(

@@ -191,8 +191,11 @@ def _targets(
     asked: contents whose targets are read in any case.
     """
     wanted = {change.content for change in scope.assignments} | set(asked)
-    live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
-    if live or scope.changes_accounts or scope.fields:
+    if (
+        scope.changes_accounts
+        or scope.fields
+        or any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
+    ):
         wanted |= contents.keys()
     known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
@@ -209,8 +212,7 @@ def _with_members(
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
-    any_smart = scope.fields or scope.changes_accounts
-    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
+    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if scope.fields or scope.changes_accounts else ())
     facts = replace(facts, conditions=smart)
     wanted = {
         *_audiences_of(facts, affected_contents(scope, facts)),
@@ -249,13 +251,11 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
     groups = facts.rows[GROUP]
     if len(leaving) >= len(groups):
         return groups
-    found: set[RemoteId] = set()
-    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in leaving]):
-        listed = require_object(answer, "a person").get("memberOfGroups")
-        if not isinstance(listed, list):
-            return groups
-        found |= {RemoteId(str(group.get("groupId"))) for group in listed if isinstance(group, dict)}
-    return found
+    people = reading.api.each("users.get", [({"userId": id}, {}) for id in leaving])
+    listed = [require_object(person, "a person").get("memberOfGroups") for person in people]
+    found = [group for one in listed if isinstance(one, list) for group in one if isinstance(group, dict)]
+    is_told = all(isinstance(one, list) for one in listed)
+    return {RemoteId(str(group.get("groupId"))) for group in found} if is_told else groups
 
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from operator import or_
 from typing import Final
 
 from msgspec.structs import replace
@@ -268,8 +266,7 @@ def _side_counts(
     counts: Counter[tuple[AnswerState, str | None]] = Counter()
     for choice, holders in held.choices.items():
         counts[AnswerState.ANSWERED, choice_name(row, choice)] += (holders & among).bit_count()
-    answered = reduce(or_, held.choices.values(), 0)
-    counts[AnswerState.NONE, None] = (among & ~answered & ~held.unreadable).bit_count()
+    counts[AnswerState.NONE, None] = (among & ~held.answered & ~held.unreadable).bit_count()
     counts[AnswerState.UNKNOWN, None] = (among & held.unreadable).bit_count()
     return counts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import product
 from math import prod
 from operator import or_
@@ -116,12 +116,16 @@ def _readings(use: Use, meanings: Collection[Meaning]) -> list[Reading]:
     return [reading for reading in Reading if any(meaning[use] is reading for meaning in meanings)]
 
 
-class FieldHolders(Struct):
+class FieldHolders(Struct, dict=True):
     """The holders of each choice of one field, on one side of a plan. unreadable: people whose answer is not known."""
 
     choices: dict[RemoteId | Ref, Bits] = field(default_factory=dict)
     unreadable: Bits = 0
-    _answered: Bits | None = None
+
+    @cached_property
+    def answered(self) -> Bits:
+        """Who picked any choice. Asked only once all answers are in."""
+        return reduce(or_, self.choices.values(), 0)
 
     def meeting(self, choices: Iterable[RemoteId | Ref], reading: Reading) -> Bits:
         """Return who meets a condition. Called only once all answers are in."""
@@ -129,9 +133,7 @@ class FieldHolders(Struct):
             return -1
         if reading is Reading.CHOICES:
             return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
-        if self._answered is None:
-            self._answered = reduce(or_, self.choices.values(), 0)
-        return self._answered
+        return self.answered
 
     def replace_answer(self, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
         """Replace the answer of one person."""

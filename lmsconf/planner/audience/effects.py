@@ -234,16 +234,15 @@ def _measures(
 
     Of a content the share alone is judged, as the same people may lose others.
     """
-    harmed = (totals["lose"] | totals["shortened"] | totals["archived_soon"]).bit_count()
-    bound = totals["bound"].bit_count()
+    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     shares = (
         GuardCount(guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False)
         for one in contents
         if one.before is not None
     )
     return _by_guard(
-        harmed=None if unknown and model.scope.takes else harmed,
-        bound=None if unknown and model.scope.requires else bound,
+        harmed=None if unknown and model.scope.takes else harmed.bit_count(),
+        bound=None if unknown and model.scope.requires else totals["bound"].bit_count(),
         everybody=model.active_before.bit_count(),
         shares=shares,
     )

@@ -75,8 +75,8 @@ class Memberships:
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
         live = (group.conditions for group in facts.conditions.values())
-        planned = (conditions or () for conditions in scope.smart_groups.values())
-        wanted = {condition.field for conditions in chain(live, planned) for condition in conditions}
+        asked = chain(live, filter(None, scope.smart_groups.values()))
+        wanted = {condition.field for conditions in asked for condition in conditions}
         wanted.update(filter(None, map(self.field_id, fields)))
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
@@ -161,9 +161,9 @@ class Memberships:
         read = (
             id for id, group in self.facts.conditions.items() if group.members is not None or (SMART_GROUP, id) in moved
         )
-        groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
-        smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
-        return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
+        keys = [(GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups)]
+        keys += [(SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups)]
+        return map(self.audience, dict.fromkeys(keys))
 
     def sizes(self) -> dict[Address, AudienceSize]:
         """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
@@ -204,8 +204,7 @@ class Memberships:
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
-        changed = self.scope.addresses.get((kind, id))
-        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+        return self.scope.addresses.get((kind, id)) or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
     def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
@@ -240,8 +239,8 @@ class Memberships:
             to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
             for people in (change.joins, change.leaves)
         )
-        after = 0 if change.deleted else (before & ~leaves) | joins
-        return replace(group, before=before, after=after & self.active_after, basis=basis)
+        after = 0 if change.deleted else ((before & ~leaves) | joins) & self.active_after
+        return replace(group, before=before, after=after, basis=basis)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         old, new = self.conditions(id)
@@ -273,8 +272,10 @@ class Memberships:
         if predicted is not None and fact is not None:
             self.compared.append(fact == predicted)
             if fact != predicted:
-                members = f"{predicted.bit_count()} members, and the service lists {fact.bit_count()}"
-                reasons = [f"{address}: its conditions give {members}"]
+                reasons = [
+                    f"{address}: its conditions give {predicted.bit_count()} members, "
+                    f"and the service lists {fact.bit_count()}"
+                ]
         self.reasons.extend(reasons)
         if fact is None:
             return predicted, basis

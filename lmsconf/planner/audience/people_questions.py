@@ -13,10 +13,8 @@ from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.model.access import (
     AccessClaim,
     AccessTest,
-    AccessTestReport,
     AccessTestResult,
     ConditionResult,
-    ReportHeader,
 )
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
@@ -119,20 +117,6 @@ def judge_tests(
 ) -> tuple[AccessTestResult, ...]:
     """Return the result of each test, after the plan or, with `live`, before it."""
     return tuple(AccessTestResult(test=test, reason=_why_it_fails(state, test, live=live)) for test in tests)
-
-
-def judge_report(
-    state: WorkspaceAccess, header: ReportHeader, tests: Iterable[AccessTest], *, live: bool = False
-) -> AccessTestReport:
-    """Return the report of tests, judged as by `judge_tests`."""
-    return AccessTestReport(
-        workspace=header.workspace,
-        url=header.url,
-        people=header.people,
-        created_at=header.created_at,
-        live=live,
-        results=judge_tests(state, tests, live=live),
-    )
 
 
 def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:

@@ -228,8 +228,12 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     entries = chain(*reading.manifests.of_kind(CONTENT_TARGET))
     specs: list[AssignmentSpec] = [one.spec for one in entries if reading.chosen(one.address)]
     names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
-    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for spec in specs for old in spec.replaces)]
-    ids = {id for one in pins for id in one.values()}
+    ids = {
+        id
+        for spec in specs
+        for pins in (spec.content_pins, *(old.content_pins for old in spec.replaces))
+        for id in pins.values()
+    }
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 

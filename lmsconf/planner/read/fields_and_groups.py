@@ -105,9 +105,8 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         extended = _extended_rows(reading)
         yield
         yield
-        people = reading.listings[USER]
-        ids = () if people.incomplete else {row.id for row in people.rows}
-        by_person = _from_people(reading, extended, [*wanted, *compared], ids)
+        people = {row.id for row in reading.listings[USER].rows}
+        by_person = _from_people(reading, extended, [*wanted, *compared], people)
         details = by_person or _from_groups(reading.api, wanted, compared)
     else:
         details = _from_groups(reading.api, wanted, compared)
@@ -272,8 +271,11 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
     the members, or, where one of them has no account before the plan, only their number.
     """
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
-    changed = (group for group in plan.effects.groups if group.address.kind == SMART_GROUP and group.after is not None)
-    groups = {group.address: group for group in changed if group.address not in deleted}
+    groups = {
+        group.address: group
+        for group in plan.effects.groups
+        if group.address.kind == SMART_GROUP and group.after is not None and group.address not in deleted
+    }
     ids = {**{change.address: change.id for change in plan.changes if change.id is not None}, **created}
     ids |= smart_group_ids(api, groups.keys() - ids.keys())
     wanted = [address for address in groups if address in ids]

@@ -72,10 +72,8 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
 def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
     """Return the latest result of each person for a content, by person id. people: None for all."""
     latest: dict[str, _Result] = {}
-    batches = [people]
-    if people is not None:
-        batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
-    for wanted in batches:
+    starts = range(0, len(people or ()), _AT_ONCE)
+    for wanted in [None] if people is None else [people[start : start + _AT_ONCE] for start in starts]:
         for row in _rows(api, {"contentIds": [content], **({} if wanted is None else {"userIds": [*wanted]})}):
             person, result = optional_text(row, "userId"), _parse(row)
             is_wanted = bool(person) if wanted is None else person in wanted
