@@ -61,10 +61,9 @@ def access(
 
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
-    query = AccessQuery(contents=None if name is None else frozenset({name}))
     return _show(
         context,
-        query,
+        AccessQuery(contents=None if name is None else frozenset({name})),
         parallelism,
         max_rate,
         output,

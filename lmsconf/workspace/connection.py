@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -45,7 +46,7 @@ def fill_if_empty(sandbox: AnySandbox, seed: Path | None) -> AnySandbox:
     return sandbox
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
     All its pools share one client, with its connections and its rate limiter.
@@ -83,9 +84,6 @@ class Connection:
         self._sandbox: Sandbox | None = service
         self._token: str | None = None if service is None else "sandbox"
         self.is_given = service is not None
-
-    def __enter__(self) -> Connection:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._outage.stop()

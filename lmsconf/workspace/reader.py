@@ -88,8 +88,11 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
 
 def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
     """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
-    read = ((listing, noun) for listing, noun in _NOUNS.items() if listing in snapshot.listings)
-    held = [count_noun(len(snapshot.of(listing).rows), *noun) for listing, noun in read]
+    held = [
+        count_noun(len(snapshot.of(listing).rows), *noun)
+        for listing, noun in _NOUNS.items()
+        if listing in snapshot.listings
+    ]
     is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
     return Problem(
         code="snapshot/age",

@@ -129,19 +129,20 @@ class FieldHolders(Struct, dict=True):
 
     def meeting(self, choices: Iterable[RemoteId | Ref], reading: Reading) -> Bits:
         """Return who meets a condition. Called only once all answers are in."""
-        if reading is Reading.ALWAYS:
-            return -1
-        if reading is Reading.CHOICES:
-            return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
-        return self.answered
+        match reading:
+            case Reading.ALWAYS:
+                return -1
+            case Reading.CHOICES:
+                return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
+            case Reading.ANY_ANSWER:
+                return self.answered
 
-    def replace_answer(self, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
+    def replace_answer(self, bit: Bits, picked: Collection[RemoteId | Ref]) -> None:
         """Replace the answer of one person."""
         self.unreadable &= ~bit
-        for choice in self.choices:
-            self.choices[choice] &= ~bit
-        for choice in picked:
-            self.choices[choice] = self.choices.get(choice, 0) | bit
+        for choice in dict.fromkeys((*self.choices, *sorted(picked, key=str))):
+            others = self.choices.get(choice, 0) & ~bit
+            self.choices[choice] = others | bit if choice in picked else others
 
 
 Holders: TypeAlias = "Mapping[RemoteId | Ref, FieldHolders]"

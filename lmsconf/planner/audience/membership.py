@@ -88,13 +88,12 @@ class Memberships:
         self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         active_first = sorted(range(len(people)), key=lambda at: people[at].archived)
-        by_email = chain(
-            ((normalize_email(people[at].email), at) for at in reversed(active_first)),
-            ((person.address.name, len(people) + nth) for nth, person in enumerate(created)),
+        self.by_email = {
+            **{normalize_email(people[at].email): at for at in reversed(active_first)},
+            **{person.address.name: len(people) + nth for nth, person in enumerate(created)},
             # An earlier e-mail stays known: manifests may rename an account.
-            ((email, positions[id]) for email, id in self.scope.emails.items() if id in positions),
-        )
-        self.by_email = dict(by_email)
+            **{email: positions[id] for email, id in self.scope.emails.items() if id in positions},
+        }
         places = (
             (self.by_email[person.address.name] if person.id is None else positions.get(person.id), person)
             for person in self.scope.people
@@ -204,7 +203,8 @@ class Memberships:
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
-        return self.scope.addresses.get((kind, id)) or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+        changed = self.scope.addresses.get((kind, id))
+        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
     def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""

@@ -306,8 +306,7 @@ def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
     A single missing group does not contradict it: it may have been deleted by hand.
     """
+    named = {kind_from_target_type(row.type): row for row in reversed(snapshot.rows(TargetRow))}
     for kind in (GROUP, SMART_GROUP):
-        if kind in snapshot.listings and not snapshot.of(kind).rows:
-            named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
-            if named:
-                yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"
+        if kind in snapshot.listings and not snapshot.of(kind).rows and (row := named.get(kind)):
+            yield kind, f"none returned, but content {row.content} is assigned to id {row.target} of them"

@@ -128,10 +128,9 @@ def _members(api: Api, id: RemoteId, audience: tuple[str, RemoteId] | None) -> f
     """
     if audience is None:
         raise InvalidResponse(f'the id "{id}" is that of several of a group, a smart group and a person')
-    kind = audience[0]
-    if kind == GROUP:
+    if audience[0] == GROUP:
         return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
-    if kind == USER:
+    if audience[0] == USER:
         return frozenset({id})
     [members] = read_members(api, [id])
     if members is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, reduce
 from itertools import chain
 from threading import Lock
@@ -125,8 +125,7 @@ class ReadContext:
             if manifests is not None
         ]
         self.manifests = reduce(merge_manifests, self.versions)
-        self.declared, self.absent = self.manifests.declared, self.manifests.absent
-        self.chosen = Selection(self.declared, policy, absent=self.absent)
+        self.chosen = Selection(self.manifests.declared, policy, absent=self.manifests.absent)
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
@@ -150,12 +149,12 @@ class ReadContext:
             self.everything
             or kind in self.sought
             or (not self.policy.only and bool(self.policy.ownership.get(kind)))
-            or any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
+            or any(self.chosen(one.address) for one in chain(*self.manifests.of_kind(kind)))
         )
 
     def may_delete(self, kind: str) -> bool:
         """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
-        return any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent) or (
+        return any(self.chosen(entry.address) for entry in self.manifests.of_kind(kind)[1]) or (
             not self.policy.only and bool(self.policy.ownership.get(kind))
         )
 
@@ -173,8 +172,8 @@ class ReadContext:
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
-        entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
-        return emails_of([entry for entry in entries if self.chosen(entry.address)])
+        entries = chain[DesiredResource[Any] | DeleteEntry[Any]](self.manifests.declared, self.manifests.absent)
+        return emails_of(entry for entry in entries if self.chosen(entry.address))
 
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
@@ -240,7 +239,7 @@ class ReadContext:
         return [row for row in listing.rows if row.id in wanted], others
 
 
-def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
+def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
     return frozenset(chain.from_iterable(map(named_emails, entries)))
 

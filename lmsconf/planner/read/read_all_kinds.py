@@ -299,7 +299,7 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
 
     Only where these decide who can manage.
     """
-    declared = [one for one in reading.declared if reading.chosen(one.address)]
+    declared = [one for one in reading.manifests.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
     if not named or reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody":
