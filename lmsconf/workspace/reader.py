@@ -217,8 +217,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
         reads_all = reads_all or count_unmanaged
-        snapshot = self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all)
-        return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
+        return self.drift_from_snapshot(
+            self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all),
+            manifests,
+            base,
+            count_unmanaged=count_unmanaged,
+            reads_all=reads_all,
+        )
 
     def read_for_drift(
         self,
@@ -280,9 +285,10 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """What the base's manifests would change on the snapshot."""
         from lmsconf.planner.drift import AppliedBase
 
-        policy = replace(base.version.policy, compares=compares)
         try:
-            plan, broken = self.partial_plan(error_free(base.version.manifests), policy, snapshot)
+            plan, broken = self.partial_plan(
+                error_free(base.version.manifests), replace(base.version.policy, compares=compares), snapshot
+            )
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
         return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
@@ -291,8 +297,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
+        known = drop_unknown_people(snapshot, manifests)
         live = restore_snapshot(snapshot, error_free(manifests))
-        return self.add_effects(self.draft(drop_unknown_people(snapshot, manifests), live, policy, snapshot.taken_at))
+        return self.add_effects(self.draft(known, live, policy, snapshot.taken_at))
 
     def partial_plan(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot

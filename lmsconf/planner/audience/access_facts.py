@@ -199,7 +199,7 @@ def _targets(
         wanted |= contents.keys()
     known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    return known | read_targets(reading.api, rest)
+    return known | read_targets(reading, rest)
 
 
 def _with_members(

@@ -156,8 +156,8 @@ def answer_sets(
 
     positions: of people whose answers the plan changes.
     """
-    size = len(facts.people.people) + len(positions)
-    before = {id: FieldHolders() for id in wanted} | dict(_live(facts, wanted, size))
+    live = _live(facts, wanted, len(facts.people.people) + len(positions))
+    before = {id: FieldHolders() for id in wanted} | dict(live)
     after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
     for loss in scope.losses:
         lost = {choice.id for choice in loss.field.choices if loss.choices is None or choice.id in loss.choices}

@@ -11,8 +11,6 @@ from datetime import datetime, tzinfo
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.kinds.assignment.parse import named_contents
 from lmsconf.kinds.assignment.target_ids import ContentResolver
@@ -42,7 +40,6 @@ from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import object_list, require_object, text_or_none
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
@@ -51,6 +48,7 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
+    EditRow,
     Matched,
     ReadContext,
     has_difference,
@@ -62,31 +60,19 @@ TargetsByContent: TypeAlias = "dict[RemoteId, tuple[TargetRow, ...]]"
 _AT_ONCE: Final = 32
 
 
-def read_targets(
-    api: Api, contents: Sequence[ContentRow], edits: dict[RemoteId, EditRow] | None = None
-) -> TargetsByContent:
-    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets.
+def read_targets(reading: ReadContext, contents: Sequence[ContentRow]) -> TargetsByContent:
+    """The targets of each content, and their last edits, where these are wanted, into `last_edits`.
 
-    edits: gets the last edits of the targets, by id; None: they are not wanted.
+    Raises InvalidResponse for a response without its list, which would read as no targets.
     """
-    answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
+    answers = reading.api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     targets: TargetsByContent = {}
     for content, answer in zip(contents, answers, strict=True):
         listed = object_list(require_object(answer, "the targets"), "targets")
         targets[content.id] = tuple(parse_target_row(content.id, one) for one in listed)
-        if edits is not None:
-            edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
+        if reading.edits:
+            reading.last_edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
     return targets
-
-
-class EditRow(Struct, frozen=True):
-    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
-
-    listing = EDITS
-
-    id: RemoteId
-    by: str | None
-    at: str | None
 
 
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
@@ -119,9 +105,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     contents = reading.found[CONTENT] = read_listing(reading.api, CONTENT)
     yield
     wanted = _wanted(reading, contents.rows)
-    edits: dict[RemoteId, EditRow] | None = {} if reading.edits else None
-    targets = read_targets(reading.api, wanted, edits)
-    reading.editors.update(RemoteId(edit.by) for edit in (edits or {}).values() if edit.by and "@" not in edit.by)
+    targets = read_targets(reading, wanted)
     people = _people_of(reading, targets)
     if people is None:
         reading.needs_all_people = True
@@ -133,7 +117,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
     doubtful = _lacking(reading, contents, targets)
-    again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
+    again = read_targets(reading, [content for content in wanted if content.id in doubtful])
     differs = [
         one.name
         for one in wanted
@@ -143,8 +127,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     incomplete = contents.incomplete or why
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
-    if edits is not None:
-        reading.found[EDITS] = sorted_listing((edits[row.id] for row in listing.rows if row.id in edits), incomplete)
+    if reading.edits:
+        edits = (reading.last_edits[row.id] for row in listing.rows if row.id in reading.last_edits)
+        reading.found[EDITS] = sorted_listing(edits, incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
 
 
@@ -276,7 +261,7 @@ def _count_others(
         rows: list[TargetRow] = []
         for start in range(0, len(others), _AT_ONCE):
             if live + len(rows) < enough:
-                rows.extend(chain(*read_targets(reading.api, others[start : start + _AT_ONCE]).values()))
+                rows.extend(chain(*read_targets(reading, others[start : start + _AT_ONCE]).values()))
         reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 

@@ -52,8 +52,8 @@ def with_progress(api: Api, effects: Effects, losses: Mapping[RemoteId, Sequence
                 contents[id] = _with_progress(api, contents[id], people, now)
     except UNREADABLE as error:
         # Results may need a right that the credential lacks. The numbers of people do not rest on them.
-        reason = f"the progress of those who lose content was not read: {error}"
-        effects = replace(effects, reasons=(*effects.reasons, reason))
+        reasons = (*effects.reasons, f"the progress of those who lose content was not read: {error}")
+        effects = replace(effects, reasons=reasons)
     return replace(effects, contents=tuple(contents.values()))
 
 

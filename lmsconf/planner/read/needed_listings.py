@@ -18,7 +18,7 @@ from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.group import parse_group_row
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS, named_emails
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, EDITS, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.smart_group import parse_listed_row
@@ -68,6 +68,16 @@ class ReadScope(Struct, frozen=True):
     people: frozenset[RemoteId] = frozenset()
 
 
+class EditRow(Struct, frozen=True):
+    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
+
+    listing = EDITS
+
+    id: RemoteId
+    by: str | None
+    at: str | None
+
+
 def _needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
     """Return the kinds whose listings must be read if manifests, ownership or the selection cover a kind.
 
@@ -102,8 +112,8 @@ class ReadContext:
     people the first page has, 0 if people are not listed.
     By the second: people_in_lists: the ids of all people in the rows that are compared, and those that named people
     had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
-    targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
-    some may be no people of the workspace.
+    targets: the targets of the contents that were read, by content. last_edits: those of targets, by id, for a drift
+    report; some may be by no people of the workspace.
     found: the listings of the snapshot.
     """
 
@@ -129,7 +139,7 @@ class ReadContext:
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
-        self.editors: set[RemoteId] = set()
+        self.last_edits: dict[RemoteId, EditRow] = {}
         self.named_people = wanted.people
         self.people_in_lists: set[RemoteId] = {*wanted.people}
         self.needs_all_people = False

@@ -106,8 +106,9 @@ def read_people(reading: ReadContext) -> Iterator[None]:
     rows = replace(rows, rows=(*rows.rows, *unlisted))
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
-        kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
-        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
+        reading.found[ANSWERS] = sorted_listing(
+            (index.people[RemoteId(str(row["userId"]))] for row in rows.rows), rows.incomplete
+        )
     yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
@@ -122,8 +123,9 @@ def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: Li
     listing = read_attributes(reading, matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
-        holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
-        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
+        reading.found[HOLDERS] = sorted_listing(
+            (HolderRow(RemoteId(id), people) for id, people in held.items()), rows.incomplete
+        )
     return read_managed_groups(reading, matched[1], listing)
 
 
@@ -162,8 +164,9 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
-    editors = sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS]
-    people += map(keep, read_shown_people(reading.api, editors).values())
+    editors = {edit.by for edit in reading.last_edits.values() if edit.by and "@" not in edit.by}
+    few = sorted(editors - known.union(others))[:_FEW_LOOKUPS]
+    people += map(keep, read_shown_people(reading.api, few).values())
     return ListedRows(rows=(*first.rows, *people), total=first.total)
 
 
@@ -275,8 +278,8 @@ def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet
     except Rejected:
         if archived.isdisjoint(ids):
             raise
-        people = _read_people(reading, [id for id in ids if id not in archived])
-        return people | read_shown_people(reading.api, sorted(archived & {*ids}))
+        others = [id for id in ids if id not in archived]
+        return _read_people(reading, others) | read_shown_people(reading.api, sorted(archived & {*ids}))
     return {id: dict(require_object(answer, "a user")) for id, answer in zip(ids, answers, strict=True)}
 
 
@@ -290,8 +293,8 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
 
 def _single_values(spec: PersonSpec, row: Row) -> dict[str, object]:
     """Return the declared values that only the response for one person has, and the rights if compared."""
-    rights = parse_rights(row) if spec.needs_live_rights else {}
-    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | rights
+    values = parse_values(row, spec.declared_keys & SINGLE_KEYS)
+    return values | parse_rights(row) if spec.needs_live_rights else values
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
