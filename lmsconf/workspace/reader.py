@@ -59,7 +59,6 @@ _NOUNS: Final = {
 
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    whys = ((plural, snapshot.of(listing).incomplete) for listing, (_, plural) in _NOUNS.items())
     yield _age_notice(snapshot, now)
     yield from (
         Problem(
@@ -67,8 +66,8 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             message=f"the snapshot does not contain all {plural}: {why}",
             severity=Severity.WARNING,
         )
-        for plural, why in whys
-        if why is not None
+        for listing, (_, plural) in _NOUNS.items()
+        if (why := snapshot.of(listing).incomplete) is not None
     )
     if snapshot.redaction is not None:
         yield Problem(
@@ -322,7 +321,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         broken: list[Problem] = []
         while True:
             try:
-                plan = self.draft(manifests, snapshot, policy).plan
+                return self.draft(manifests, snapshot, policy).plan, tuple(dict.fromkeys(broken))
             except ProblemsFound as failed:
                 errors = [problem for problem in failed.problems if problem.is_error]
                 left = without_entries(manifests, {problem.address for problem in errors})
@@ -330,8 +329,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
                     raise
                 manifests = left
                 broken.extend(errors)
-            else:
-                return plan, tuple(dict.fromkeys(broken))
 
 
 def _paired(plan: Plan) -> dict[Address, RenameCandidate]:

@@ -197,9 +197,8 @@ def _targets(
         or any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     ):
         wanted |= contents.keys()
-    known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
-    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    return known | read_targets(reading, rest)
+    rest = [contents[id] for id in sorted(wanted - reading.targets.keys()) if id in contents]
+    return {id: reading.targets[id] for id in wanted & reading.targets.keys()} | read_targets(reading, rest)
 
 
 def _with_members(

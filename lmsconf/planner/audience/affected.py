@@ -195,8 +195,8 @@ def _add_person(
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
-    archived = bool(after.get("archived")) and not before.get("archived")
-    archived = archived or (date is not None and date.timestamp() <= now)
+    is_over = date is not None and date.timestamp() <= now
+    archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
     person = ChangedPerson(
         address=item.address,
         id=id,

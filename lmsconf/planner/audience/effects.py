@@ -43,7 +43,6 @@ from lmsconf.planner.audience.people_questions import (
 from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,
-    AudienceSize,
     Bits,
     ContentAccess,
     change_between,
@@ -70,7 +69,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
     effects: Effects
     measures: tuple[GuardCount, ...] = ()
     problems: tuple[Problem, ...] = ()
-    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+    sizes: Mapping[Address, int] = field(default_factory=dict)
     left: Mapping[Address, int] = field(default_factory=dict)
 
 
@@ -150,8 +149,8 @@ def _predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> P
             Memberships(facts.of_plan(), scope, planning, now), None if reading is None else reading.api
         )
     if tests:
-        failed = failed_problems(judge_tests(WorkspaceAccess(facts, scope, planning, now), tests))
-        predicted = replace(predicted, problems=(*predicted.problems, *failed))
+        results = judge_tests(WorkspaceAccess(facts, scope, planning, now), tests)
+        predicted = replace(predicted, problems=(*predicted.problems, *failed_problems(results)))
     return predicted
 
 
@@ -171,8 +170,8 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
 def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
     """Return the effects of a plan, with rows of people if its policy says so. api: to read progress with."""
     rows = model.planning.policy.people
-    affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
-    assigned = {(name, id): model.assignments(id) for name, id in affected}
+    affected = {(model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts)}
+    assigned = {(name, id): model.assignments(id) for name, id in sorted(affected)}
     audiences = list(model.group_audiences())
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []

@@ -42,7 +42,6 @@ from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,
     AudienceKey,
-    AudienceSize,
     Bits,
     Terms,
     to_bits,
@@ -164,15 +163,16 @@ class Memberships:
         keys += [(SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups)]
         return map(self.audience, dict.fromkeys(keys))
 
-    def sizes(self) -> dict[Address, AudienceSize]:
+    def sizes(self) -> dict[Address, int]:
         """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
+
+        And that of everyone.
 
         A new group is left out unless the plan adds its members, and a smart group whose conditions name what the plan
         creates: their members come later.
         """
-        everybody = self.active_after.bit_count()
-        return {
-            audience.address: AudienceSize(audience.after.bit_count(), everybody)
+        return {EVERYONE: self.active_after.bit_count()} | {
+            audience.address: audience.after.bit_count()
             for key, audience in self._known.items()
             if audience.address is not None and audience.after is not None and audience.basis is Basis.EXACT
             if not self._is_filled_later(*key)
@@ -298,8 +298,10 @@ class Memberships:
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
         known = [one for one in conditions if one.choices and one.system_condition is None]
-        created = self.active_after & ~self.active_before
-        return bool(conditions) and self._matching(known, self.answers_after, created, {}) != 0
+        return (
+            bool(conditions)
+            and self._matching(known, self.answers_after, self.active_after & ~self.active_before, {}) != 0
+        )
 
     def _derived(
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits

@@ -65,13 +65,6 @@ class Terms(Struct, frozen=True):
         return (self.start is None or self.start <= moment) and not self.is_over(moment)
 
 
-class AudienceSize(Struct, frozen=True):
-    """How many active people are in an audience after a plan, and how many there are in all."""
-
-    people: int
-    everybody: int
-
-
 class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 

@@ -158,8 +158,8 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
-    planning, matched = reading.match(GROUP, listings, reading.manifests)
+    listing = sorted_listing(groups.values(), None)
+    planning, matched = reading.match(GROUP, {GROUP: listing, USER: reading.listings[USER]}, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
 
