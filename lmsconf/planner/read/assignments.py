@@ -6,7 +6,7 @@ assignment is created because it is missing, a second response must list the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -45,7 +45,7 @@ from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.check_guards import has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.check_guards import least_live_within_share
 from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
     EditRow,
@@ -116,7 +116,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     yield
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
-    doubtful = _lacking(reading, contents, targets)
+    listing = sorted_listing(chain.from_iterable(targets.values()), None)
+    matches = _match(reading, contents, listing)
+    doubtful = _lacking(reading, matches)
     again = read_targets(reading, [content for content in wanted if content.id in doubtful])
     differs = [
         one.name
@@ -130,7 +132,10 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if reading.edits:
         edits = (reading.last_edits[row.id] for row in listing.rows if row.id in reading.last_edits)
         reading.found[EDITS] = sorted_listing(edits, incomplete)
-    _count_others(reading, contents, {row.id for row in wanted}, listing)
+    if again or incomplete:
+        matches = _match(reading, contents, listing)
+    named = {row.id for row in wanted}
+    _count_others(reading, [row for row in contents.rows if row.id not in named], matches, len(listing.rows))
 
 
 def _read_in_progress(
@@ -222,36 +227,33 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _lacking(reading: ReadContext, contents: Listing[ContentRow], targets: TargetsByContent) -> set[RemoteId | None]:
-    """Return the contents for which an assignment would be created, according to their targets."""
+def _match(reading: ReadContext, contents: Listing[ContentRow], listing: Listing[TargetRow]) -> list[Matched]:
+    """Match each version of the assignments with what was read, after the kinds that these name."""
+    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
+    listings: dict[str, Listing[Any]] = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
+    listings |= {CONTENT: contents, CONTENT_TARGET: listing}
+    return [reading.match(CONTENT_TARGET, listings, version, after=before) for version in reading.versions]
+
+
+def _lacking(reading: ReadContext, matches: Iterable[Matched]) -> set[RemoteId | None]:
+    """Return the contents for which an assignment would be created."""
     doubtful: set[RemoteId | None] = set()
-    listing = sorted_listing(chain.from_iterable(targets.values()), None)
-    for planning, matched in _match(reading, {CONTENT: contents, CONTENT_TARGET: listing}):
+    for planning, matched in matches:
         missing = [one.declared for one in matched.matches if one.row is None and reading.chosen(one.address)]
         doubtful.update(map(ContentResolver(planning).find_id, missing))
     return doubtful
 
 
-def _count_others(
-    reading: ReadContext,
-    contents: Listing[ContentRow],
-    named: set[RemoteId],
-    listing: Listing[TargetRow],
-) -> None:
+def _count_others(reading: ReadContext, others: Sequence[ContentRow], matches: Iterable[Matched], live: int) -> None:
     """Read assignments of further contents while the share that changes exceeds a guard.
 
-    The share is of all live assignments, so each further one can only lower it.
+    The share is of all live assignments, so each further one can only lower it. live: how many were read.
     """
-    others = [row for row in contents.rows if row.id not in named]
-    guards, live = reading.policy.guards.limits, len(listing.rows)
-    recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
-    declared = [resource.spec for resource in reading.declared_of(CONTENT_TARGET)]
-    may_go = reading.may_delete(CONTENT_TARGET) or recreates or any(spec.replaces for spec in declared)
-    may_matter = (may_go and has_share(guards["removals"])) or may_exceed_share(guards["updates"], len(declared), live)
-    if not others or reading.policy.additive or not may_matter:
+    if not others or reading.policy.additive:
         return
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
-    both = [_changing(reading, *matched, recreates) for matched in _match(reading, listings)]
+    guards = reading.policy.guards.limits
+    recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
+    both = [_changing(reading, *matched, recreates) for matched in matches]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
     enough = max(
         least_live_within_share(removed, guards["removals"]),
@@ -263,14 +265,6 @@ def _count_others(
             if live + len(rows) < enough:
                 rows.extend(chain(*read_targets(reading, others[start : start + _AT_ONCE]).values()))
         reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
-
-
-def _match(reading: ReadContext, listings: Mapping[str, Listing[Any]]) -> Iterator[Matched]:
-    """Match each version of the assignments with listings of content and targets, after the kinds that these name."""
-    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
-    needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
-    for version in reading.versions:
-        yield reading.match(CONTENT_TARGET, {**needed, **listings}, version, after=before)
 
 
 def _changing(
