@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from msgspec import Struct, field
 
 from lmsconf.kinds.assignment.target_ids import ContentResolver
-from lmsconf.kinds.assignment.types import EVERYONE_KEY, AssignmentSpec, TargetRow
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, WINDOW_KEYS, AssignmentSpec, TargetRow, is_shorter
 from lmsconf.kinds.custom_field.types import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
@@ -22,8 +22,10 @@ from lmsconf.kinds.shared.kind_names import (
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group import ConditionRow, sorted_for_request
-from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
+from lmsconf.kinds.user.types import ARCHIVE_DATE, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import FieldChange
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
 from lmsconf.planner.planned_resources import PlannedResource
@@ -71,7 +73,7 @@ class ChangedPerson(Struct, frozen=True, kw_only=True):
 class ChangedAssignment(Struct, frozen=True, kw_only=True):
     """An assignment that the plan creates, changes or deletes. row: the live target.
 
-    audience, terms: as declared; None if it is deleted.
+    audience, terms: as declared; None if it is deleted. narrows: whether it no longer covers all of its window.
     """
 
     address: Address
@@ -79,6 +81,7 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
     audience: AudienceKey | None = None
     row: TargetRow | None = None
     terms: Terms | None = None
+    narrows: bool = True
 
 
 class AccessScope(Struct, kw_only=True):
@@ -111,7 +114,7 @@ class AccessScope(Struct, kw_only=True):
             or any(group.deleted or group.leaves for group in self.groups.values())
             or any(not isinstance(id, Ref) for id in self.smart_groups)
             or any(person.id is not None and (person.answers or person.archived) for person in self.people)
-            or any(map(_may_narrow, self.assignments))
+            or any(change.narrows for change in self.assignments)
         )
 
     @property
@@ -144,7 +147,16 @@ class AccessScope(Struct, kw_only=True):
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    scope = AccessScope(losses=[loss for loss in planning.losses if loss.address in changed_fields])
+    people = [item for item in items if item.address.kind == USER and item.subject.row is not None]
+    scope = AccessScope(
+        losses=[loss for loss in planning.losses if loss.address in changed_fields],
+        emails={item.address.name: RemoteId(item.subject.row.id) for item in people if item.subject.row},
+        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item in people),
+        unarchived=sum(
+            bool((item.sides.before or {}).get("archived")) and _changed_value(item, "archived") is False
+            for item in people
+        ),
+    )
     adds: Mapping[str, Callable[[AccessScope, PlannedResource, RemoteId | Ref], None]] = {
         GROUP: _add_group,
         SMART_GROUP: partial(_add_smart_group, planning),
@@ -158,6 +170,12 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
             scope.addresses[kind, key] = item.address
             adds[kind](scope, item, key)
     return scope
+
+
+def _changed_value(item: PlannedResource, key: str) -> object:
+    """Return the value that a resource gets for a key; None if it stays as it is, or is cleared."""
+    before, after = item.sides.before or {}, item.sides.after or {}
+    return None if before.get(key) == after.get(key) else after.get(key)
 
 
 def _add_group(scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
@@ -194,7 +212,7 @@ def _add_person(
     row, spec, id = match.row, match.declared.spec, None if isinstance(key, Ref) else key
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
-    date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
+    date = spec.archive_date if _changed_value(item, ARCHIVE_DATE) is not None else None
     is_over = date is not None and date.timestamp() <= now
     archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
     person = ChangedPerson(
@@ -206,10 +224,6 @@ def _add_person(
     )
     if id is None or person.answers or person.leaves:
         scope.people.append(person)
-    if id is not None:
-        scope.emails[item.address.name] = id
-        scope.dates = scope.dates or date is not None
-    scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
@@ -241,12 +255,15 @@ def _add_assignment(
         if content is None:
             return
         to, bounds = spec.audience, (spec.visible_from, spec.visible_until)
+        before, after = (cast("dict[str, Json]", form or {}) for form in (item.sides.before, item.sides.after))
+        windows = (FieldChange(path=key, before=before.get(key), after=after.get(key)) for key in WINDOW_KEYS)
         change = ChangedAssignment(
             address=item.address,
             content=content,
             audience=(to.kind, planning.registry.id_or_ref(Ref(to))) if to.text else EVERYONE_KEY,
             row=match.row,
             terms=Terms(spec.mandatory, *(None if bound is None else int(bound.timestamp()) for bound in bounds)),
+            narrows=match.row is not None and any(one.before != one.after and is_shorter(one) for one in windows),
         )
     scope.assignments.append(change)
 
@@ -257,16 +274,3 @@ def live_terms(row: TargetRow) -> Terms:
         row.mandatory,
         *(None if text is None else int(parse_response_time(text).timestamp()) for text in (row.start, row.finish)),
     )
-
-
-def _may_narrow(change: ChangedAssignment) -> bool:
-    """Return whether a changed assignment no longer covers all of its window."""
-    if change.row is None or change.terms is None:
-        return change.row is not None
-    try:
-        old, new = live_terms(change.row), change.terms
-    except ValueError:
-        return True
-    starts_later = new.start is not None and (old.start is None or new.start > old.start)
-    ends_earlier = new.finish is not None and (old.finish is None or new.finish < old.finish)
-    return starts_later or ends_earlier
