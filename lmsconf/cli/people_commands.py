@@ -111,11 +111,11 @@ def audience(
     )
     asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
-    query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
 
     def report(state: WorkspaceAccess, header: ReportHeader) -> AudienceReport:
         return audience_report(state, header, find_audience(state, address, asked), field, members=members)
 
+    query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
     return _show(context, query, parallelism, max_rate, output, AUDIENCE_VIEWS, report)
 
 

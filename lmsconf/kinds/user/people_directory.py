@@ -80,8 +80,11 @@ def check_managers(
             )
         elif spec.flags.get("manager") is False or spec.archive_date:
             key = "manager" if spec.flags.get("manager") is False else ARCHIVE_DATE
-            why = f"is given the manager right along, and the entry rules it out with `{key}`"
-            report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
+            report(
+                "refusal/changed-along",
+                f"is given the manager right along, and the entry rules it out with `{key}`",
+                change.format(WHO_CAN_MANAGE),
+            )
         else:
             report(
                 "person/given-right",

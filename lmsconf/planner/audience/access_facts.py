@@ -85,9 +85,8 @@ class AccessFacts(Struct, frozen=True, kw_only=True):
     def may_be_in(self, row: TargetRow, audiences: frozenset[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
         key = self.target_audiences.of(row)
-        if key is not None:
-            return key in audiences
-        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
+        kinds = self.target_audiences.candidates(row) if key is None else ()
+        return key in audiences or any((kind, row.target) in audiences for kind in kinds)
 
 
 def facts_from_snapshot(planning: PlanContext) -> AccessFacts:

@@ -222,11 +222,11 @@ def audience_report(
 
 def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> tuple[AudienceMember, ...]:
     """Return everybody who is in an audience on a side that is known, sorted by e-mail."""
-    members = (
+    known = sorted(positions_of((before or 0) | (after or 0)), key=lambda position: state.emails[position].casefold())
+    return tuple(
         AudienceMember(email=state.emails[position], before=_has(before, position), after=_has(after, position))
-        for position in positions_of((before or 0) | (after or 0))
+        for position in known
     )
-    return tuple(sorted(members, key=lambda member: member.email.casefold()))
 
 
 def _has(people: Bits | None, position: int) -> bool | None:

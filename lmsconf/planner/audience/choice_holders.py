@@ -97,8 +97,11 @@ class Readings(Struct):
             return
         for use in sorted(uses):
             number = self.groups[use]
-            groups = count_noun(number, "smart group")
-            why = f"explains {number:,} of {groups}" if number else "no smart group shows which"
+            why = (
+                f"explains {number:,} of {count_noun(number, 'smart group')}"
+                if number
+                else "no smart group shows which"
+            )
             yield f"{use} read as: {join_words(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:

@@ -214,7 +214,8 @@ def _changed_contents(
     totals: Counter[str],
 ) -> Iterator[tuple[ContentEffects, ContentAccess | None]]:
     """Yield each content that changes, with its sets, or that is not known; add all sets to `totals`."""
-    ends = model.ends()
+    at = grouped(model.changed_people, lambda position: model.changed_people[position].ends)
+    ends = {end: to_bits(positions, len(model.ids)) for end, positions in at.items() if end is not None}
     for (name, id), assignments in assigned.items():
         if not all(assignment.audience.is_known for assignment in assignments):
             yield _unknown_content(model.scope, id, name, assignments), None
@@ -234,16 +235,17 @@ def _measures(
     Of a content the share alone is judged, as the same people may lose others.
     """
     harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
-    shares = (
-        GuardCount(guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False)
-        for one in contents
-        if one.before is not None
-    )
     return _by_guard(
         harmed=None if unknown and model.scope.takes else harmed.bit_count(),
         bound=None if unknown and model.scope.requires else totals["bound"].bit_count(),
         everybody=model.active_before.bit_count(),
-        shares=shares,
+        shares=[
+            GuardCount(
+                guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False
+            )
+            for one in contents
+            if one.before is not None
+        ],
     )
 
 
@@ -253,7 +255,7 @@ def _by_guard(
     """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
     people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
     mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
-    return (*((people,) if harmed != 0 else ()), *shares, *((mandatory,) if bound != 0 else ()))
+    return tuple(one for one in (people, *shares, mandatory) if one.taken != 0 or not one.counts)
 
 
 def _unknown_counts(scope: AccessScope) -> AccessCounts:
@@ -347,8 +349,12 @@ def _group(model: Memberships, address: Address, group: Audience) -> GroupEffect
 
 def _leaving(model: Memberships, audiences: Iterable[Audience]) -> Mapping[Address, int]:
     """Return smart group → how many leave it and are not archived."""
-    left = ((group.address, ((group.leaves or 0) & model.active_after).bit_count()) for group in audiences)
-    return {address: leave for address, leave in left if leave and address and address.kind == SMART_GROUP}
+    return {
+        group.address: leave
+        for group in audiences
+        if group.address is not None and group.address.kind == SMART_GROUP
+        if (leave := ((group.leaves or 0) & model.active_after).bit_count())
+    }
 
 
 def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
@@ -359,15 +365,14 @@ def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
 def _person_rows(model: Memberships, content: ContentEffects, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.sets["changed"]
-    because: defaultdict[int, list[str]] = defaultdict(list)
+    own = positions_of(changed & to_bits(model.changed_people, len(model.ids)))
+    because = defaultdict(list, {position: [str(model.changed_people[position].address)] for position in own})
     for cause, people in access.causes:
         for position in positions_of(people & changed):
             because[position].append(str(cause))
     short = frozenset(positions_of(access.sets["shortened"]))
     for (before, after), people in access.held.items():
         for position in positions_of(people & changed):
-            if position in model.changed_people:
-                because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
                 content=content.content,

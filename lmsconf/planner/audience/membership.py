@@ -7,7 +7,7 @@ Archived people are in no audience.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -76,7 +76,7 @@ class Memberships:
         live = (group.conditions for group in facts.conditions.values())
         asked = chain(live, filter(None, scope.smart_groups.values()))
         wanted = {condition.field for conditions in asked for condition in conditions}
-        wanted.update(filter(None, map(self.field_id, fields)))
+        wanted |= {id for id in map(self.field_id, fields) if id is not None}
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
 
@@ -113,8 +113,11 @@ class Memberships:
             if self._why_not_derived(group.conditions, self.answers_before, self.active_before) is None
         ]
         for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
-            predict = partial(self._matching, conditions, self.answers_before, self.active_before)
-            self.readings.compare(uses, predict, self._active(members))
+            self.readings.compare(
+                uses,
+                partial(self._matching, conditions, self.answers_before, self.active_before),
+                self._active(members),
+            )
 
     def field_id(self, name: str) -> RemoteId | Ref | None:
         """Return the id of a field by its name after the plan, or else by its live one."""
@@ -184,11 +187,6 @@ class Memberships:
         return any(
             isinstance(part, Ref) for one in self.scope.smart_groups.get(id) or () for part in (one.field, *one.choices)
         )
-
-    def ends(self) -> Mapping[int, Bits]:
-        """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
-        at = grouped(self.changed_people, lambda position: self.changed_people[position].ends)
-        return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
 
     def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
         """Return the active live members of a group: an estimate, if some are not listed as people."""
@@ -348,11 +346,6 @@ class Memberships:
             held = answers.get(condition.field) or FieldHolders()
             among &= held.meeting(condition.choices, Reading.CHOICES if use is None else meaning[use])
         return among
-
-    def is_met(self, condition: Condition, answers: Holders, person: int) -> bool | None:
-        """Return whether a person meets a condition; None if that is not known."""
-        met, *_ = self._derived(EVERYONE, [condition], answers, 1 << person)
-        return None if met is None else bool(met)
 
     def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
         """Return the assignments of one content before and after the plan, by address."""

@@ -39,8 +39,9 @@ def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     # Only of what is asked the audiences are read that no live target names.
-    name = planning.registry.name
-    asked = [one for one in scope.assignments if query.wants_content(name(CONTENT, one.content) or "")]
+    asked = [
+        one for one in scope.assignments if query.wants_content(planning.registry.name(CONTENT, one.content) or "")
+    ]
     facts = read_access_facts(reading, planning, AccessScope(assignments=asked), query)
     return WorkspaceAccess(facts, scope, planning, now, query.fields)
 
@@ -75,8 +76,12 @@ class WorkspaceAccess(Memberships):
         self, conditions: Iterable[Condition], answers: Holders, person: int
     ) -> tuple[ConditionResult, ...]:
         """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
-        results = (self._result(condition, answers, person) for condition in conditions)
-        return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
+        return tuple(
+            sorted(
+                (self._result(condition, answers, person) for condition in conditions),
+                key=lambda one: (one.field, one.choices, one.system_condition or ""),
+            )
+        )
 
     def _result(self, condition: Condition, answers: Holders, person: int) -> ConditionResult:
         """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
@@ -84,6 +89,7 @@ class WorkspaceAccess(Memberships):
         row = self.facts.fields.get(id)
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
+        met, *_ = self._derived(EVERYONE, [condition], answers, 1 << person)
         picked = (choice for choice, people in held.choices.items() if people >> person & 1)
         live = f"field id {id}" if row is None else normalize_name(row.name)
         return ConditionResult(
@@ -91,7 +97,7 @@ class WorkspaceAccess(Memberships):
             choices=tuple(sorted(choice_name(row, choice) for choice in condition.choices)),
             system_condition=condition.system_condition,
             answer=tuple(sorted(choice_name(row, choice) for choice in picked)) if readable else None,
-            met=self.is_met(condition, answers, person),
+            met=None if met is None else bool(met),
         )
 
 

@@ -181,17 +181,14 @@ class ContentAccess(Struct, frozen=True):
     causes: Sequence[tuple[Address, Bits]]
 
 
-_Sides: TypeAlias = "tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]"
-"""An assignment whose audience is known: what it says, and who has the content by it, before and after."""
-
-
-def _both_sides(one: AudienceAssignment, now: int) -> _Sides:
+def _both_sides(one: AudienceAssignment, now: int) -> tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]:
+    """Return an assignment whose audience is known, with its terms and who has the content by it, before and after."""
     (old, before), (new, after) = one.current(now, live=True), one.current(now, live=False)
     return one, old, before or 0, new, after or 0
 
 
 def _people_by_terms(
-    assignments: Iterable[_Sides],
+    assignments: Iterable[tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]],
 ) -> Mapping[frozenset[tuple[Terms | None, Terms | None]], Bits]:
     """Return the terms, before and after, of all assignments that people have → who has exactly these.
 

@@ -68,8 +68,9 @@ def read_targets(reading: ReadContext, contents: Sequence[ContentRow]) -> Target
     answers = reading.api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     targets: TargetsByContent = {}
     for content, answer in zip(contents, answers, strict=True):
-        listed = object_list(require_object(answer, "the targets"), "targets")
-        targets[content.id] = tuple(parse_target_row(content.id, one) for one in listed)
+        targets[content.id] = tuple(
+            parse_target_row(content.id, one) for one in object_list(require_object(answer, "the targets"), "targets")
+        )
         if reading.edits:
             reading.last_edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
     return targets
@@ -209,10 +210,16 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     owned = () if reading.policy.only else reading.policy.ownership.get(CONTENT_TARGET, ())
     if (
         reading.everything
-        or CONTENT_TARGET in reading.sought
+        or CONTENT_TARGET in reading.chosen.sought_kinds()
         or "all" in owned
         # A live group will be deleted, and with it its assignments of any content.
-        or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
+        or any(
+            reading.chosen(deletion.address)
+            for kind in (GROUP, SMART_GROUP)
+            if reading.may_delete(kind)
+            for _, matched in reading.matches(kind)
+            for deletion in matched.deletions
+        )
     ):
         return list(rows)
     entries = chain(*reading.manifests.of_kind(CONTENT_TARGET))

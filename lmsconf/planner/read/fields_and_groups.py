@@ -106,8 +106,9 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         yield
         yield
         people = {row.id for row in reading.listings[USER].rows}
-        by_person = _from_people(reading, extended, [*wanted, *compared], people)
-        details = by_person or _from_groups(reading.api, wanted, compared)
+        details = _from_people(reading, extended, [*wanted, *compared], people) or _from_groups(
+            reading.api, wanted, compared
+        )
     else:
         details = _from_groups(reading.api, wanted, compared)
         reading.people_in_lists.update(_people_in(details.values()))
@@ -285,9 +286,9 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
         if members is None or _is_predicted(group, members):
             continue
         if active is None:
-            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             # Whom the plan unarchives was not counted either.
             unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
+            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
         listed = len(members & active)
         if not _is_predicted(group, members & active):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, TypeAlias
@@ -136,7 +136,6 @@ class ReadContext:
         ]
         self.manifests = reduce(merge_manifests, self.versions)
         self.chosen = Selection(self.manifests.declared, policy, absent=self.manifests.absent)
-        self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
         self.last_edits: dict[RemoteId, EditRow] = {}
@@ -148,7 +147,7 @@ class ReadContext:
         self._lock = Lock()
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
         self.found: dict[str, Listing[Any]] = {}
-        self._matches: dict[str, list[Matched]] = {}
+        self.matches = cache(self._match_versions)
         self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self.needed = frozenset(needs).union(*needs.values())
@@ -157,7 +156,7 @@ class ReadContext:
         """Return whether manifests, ownership or the selection cover a kind."""
         return (
             self.everything
-            or kind in self.sought
+            or kind in self.chosen.sought_kinds()
             or (not self.policy.only and bool(self.policy.ownership.get(kind)))
             or any(self.chosen(one.address) for one in chain(*self.manifests.of_kind(kind)))
         )
@@ -206,11 +205,9 @@ class ReadContext:
             match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
-    def matches(self, kind: str) -> list[Matched]:
+    def _match_versions(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the listing of a kind, once it is read."""
-        if kind not in self._matches:
-            self._matches[kind] = [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
-        return self._matches[kind]
+        return [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
 
     def has_changes(self, kind: str) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its listing."""
@@ -218,10 +215,6 @@ class ReadContext:
             matched.deletions or any(match.row and has_difference(diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
-
-    def has_deletions(self, kind: str) -> bool:
-        """Return whether a live resource of a kind is deleted, according to its listing."""
-        return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
     def rows_to_read(
         self,

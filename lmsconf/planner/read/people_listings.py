@@ -28,7 +28,7 @@ from lmsconf.kinds.shared.responses import (
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 
 Row: TypeAlias = dict[str, Json]
@@ -116,8 +116,7 @@ class PeopleWithAnswers(Struct):
         answers: tuple[Answer, ...] | None = None
         # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
         if held in (None, []) or isinstance(held, dict):
-            parsed = [self._answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
-            pairs = tuple([pair for pair in parsed if pair is not None])
+            pairs = tuple(filter(None, (self._answer(name, value) for name, value in sorted(members(held).items()))))
             answers = self._rows.setdefault(pairs, pairs)
         self.people[id] = AnswersRow(
             id, answers, "customFields" in row, optional_text(row, "email"), bool(row.get("archivedAt"))

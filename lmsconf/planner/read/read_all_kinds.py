@@ -106,9 +106,8 @@ def read_people(reading: ReadContext) -> Iterator[None]:
     rows = replace(rows, rows=(*rows.rows, *unlisted))
     listing = reading.listings[USER] = sorted_listing(people, rows.incomplete)
     if not needed or loses:
-        reading.found[ANSWERS] = sorted_listing(
-            (index.people[RemoteId(str(row["userId"]))] for row in rows.rows), rows.incomplete
-        )
+        kept = (index.people[RemoteId(str(row["userId"]))] for row in rows.rows)
+        reading.found[ANSWERS] = sorted_listing(kept, rows.incomplete)
     yield
     listing = read_manager_rights(reading, listing)
     if reading.covers(USER):
@@ -188,8 +187,11 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
-    keep = keep_keys("userId", "email")
-    rows = (row for query in queries for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep).rows)
+    rows = (
+        row
+        for query in queries
+        for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")).rows
+    )
     return {RemoteId(str(row["userId"])) for row in rows if normalize_email(str(row.get("email") or "")) in emails}
 
 
