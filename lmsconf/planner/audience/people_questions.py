@@ -29,7 +29,7 @@ from lmsconf.planner.audience.access_facts import (
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.membership import Memberships
-from lmsconf.planner.audience.people_sets import Audience, AudienceKey, Bits
+from lmsconf.planner.audience.people_sets import Audience, Bits
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -55,14 +55,10 @@ class WorkspaceAccess(Memberships):
 
     def named_audience(self, address: Address) -> Audience | None:
         """Return an audience; None if it is neither live nor planned. Raises LmsconfError for a name that is twice."""
-        key: AudienceKey | None = EVERYONE_KEY
-        if address.kind == USER:
-            position = self.by_email.get(normalize_email(address.name))
-            if position is None:
-                return None
-            key = USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))
-        elif address != EVERYONE:
-            key = find_key(self.planning, self.facts, address)
+        position = self.by_email.get(normalize_email(address.name)) if address.kind == USER else None
+        if position is not None:
+            return self.audience((USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))))
+        key = EVERYONE_KEY if address == EVERYONE else find_key(self.planning, self.facts, address)
         return None if key is None else self.audience(key)
 
     def names(self, kind: str) -> Sequence[str]:

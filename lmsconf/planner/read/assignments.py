@@ -58,6 +58,8 @@ from lmsconf.planner.read.needed_listings import (
 
 TargetsByContent: TypeAlias = "dict[RemoteId, tuple[TargetRow, ...]]"
 _AT_ONCE: Final = 32
+_NAMED: Final = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
+"""The kinds that are matched before assignments, which name them."""
 
 
 def read_targets(reading: ReadContext, contents: Sequence[ContentRow]) -> TargetsByContent:
@@ -157,16 +159,11 @@ def _read_in_progress(
         return frozenset()
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
-    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if name in reading.needed]
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
-    listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
-    audiences = reading.plan_context(listings).audiences
-    closing: dict[RemoteId, TargetRow] = {}
+    matches = _match(reading, contents, rows, [kind for kind in _NAMED if lists_people or kind != USER])
+    audiences = matches[0][0].audiences
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
-    for version in () if reading.edits else reading.versions:
-        planning, _ = reading.match(CONTENT_TARGET, listings, version, after=groups)
-        closing |= {row.id: row for row in planning.closing}
+    closing = {} if reading.edits else {row.id: row for planning, _ in matches for row in planning.closing}
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, rows.rows, audiences)}
     if not closing:
         return frozenset()
@@ -234,9 +231,13 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _match(reading: ReadContext, contents: Listing[ContentRow], listing: Listing[TargetRow]) -> list[Matched]:
+def _match(
+    reading: ReadContext,
+    contents: Listing[ContentRow],
+    listing: Listing[TargetRow],
+    before: Sequence[str] = _NAMED,
+) -> list[Matched]:
     """Match each version of the assignments with what was read, after the kinds that these name."""
-    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
     listings: dict[str, Listing[Any]] = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
     listings |= {CONTENT: contents, CONTENT_TARGET: listing}
     return [reading.match(CONTENT_TARGET, listings, version, after=before) for version in reading.versions]

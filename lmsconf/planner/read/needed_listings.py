@@ -184,15 +184,6 @@ class ReadContext:
         entries = chain[DesiredResource[Any] | DeleteEntry[Any]](self.manifests.declared, self.manifests.absent)
         return emails_of(entry for entry in entries if self.chosen(entry.address))
 
-    def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
-        """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
-        return PlanContext(
-            Snapshot(workspace="", url="", taken_at="", people=None, listings=listings),
-            self.policy,
-            self.api_spec,
-            self.chosen,
-        )
-
     def match(
         self, kind: str, listings: Mapping[str, Listing[Any]], manifests: Manifests, after: Iterable[str] = ()
     ) -> Matched:
@@ -200,7 +191,9 @@ class ReadContext:
 
         after: the kinds to match before it, whose names its declarations use.
         """
-        planning = self.plan_context(listings)
+        # There is no snapshot before the end of the reading.
+        so_far = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+        planning = PlanContext(so_far, self.policy, self.api_spec, self.chosen)
         for other in after:
             match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
