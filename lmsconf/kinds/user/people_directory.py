@@ -113,8 +113,11 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
         if match.row is not None
     }
     later = {row.id: row for row in rows.values()}
-    to_archive = (match for match in matched.matches if match.declared.spec.flags.get("archived"))
-    hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
+    hidden = frozenset(
+        match.address.name
+        for match in matched.matches
+        if match.declared.spec.flags.get("archived") and may_be_hidden(planning, match)
+    )
     new = [one.address.name for one in matched.matches if one.row is None and planning.policy.create_people]
     directory = PeopleDirectory.of(
         (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)), frozenset(new) - hidden

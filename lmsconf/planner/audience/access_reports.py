@@ -99,8 +99,11 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
     if position is not None and active >> position & 1:
         return position
     if position is not None:
-        hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
-        raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
+        raise problem_found(
+            "person/archived",
+            f"{email} is archived, and archived people have no access",
+            "To unarchive the account, declare the person under `users:` with `archived: false`.",
+        )
     doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
     hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."

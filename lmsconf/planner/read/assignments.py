@@ -19,7 +19,6 @@ from lmsconf.kinds.assignment.types import (
     Audiences,
     ContentRow,
     TargetRow,
-    kind_from_target_type,
     may_be_for,
     parse_target_row,
     readable_time,
@@ -137,8 +136,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
         reading.found[EDITS] = sorted_listing(edits, incomplete)
     if again or incomplete:
         matches = _match(reading, contents, listing)
-    named = {row.id for row in wanted}
-    _count_others(reading, [row for row in contents.rows if row.id not in named], matches, len(listing.rows))
+    _count_others(reading, [row for row in contents.rows if row.id not in targets], matches, len(listing.rows))
 
 
 def _read_in_progress(
@@ -286,14 +284,3 @@ def _changing(
         if match.row and reading.chosen(match.address)
     )
     return (removed + changed, 0) if recreates else (removed, changed)
-
-
-def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Find an empty listing of groups to which content is assigned.
-
-    A single missing group does not contradict it: it may have been deleted by hand.
-    """
-    named = {kind_from_target_type(row.type): row for row in reversed(snapshot.rows(TargetRow))}
-    for kind in (GROUP, SMART_GROUP):
-        if kind in snapshot.listings and not snapshot.of(kind).rows and (row := named.get(kind)):
-            yield kind, f"none returned, but content {row.content} is assigned to id {row.target} of them"

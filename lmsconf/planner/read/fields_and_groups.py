@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.dialect_candidates import ADD_MODE
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
+from lmsconf.kinds.assignment.types import TargetRow, kind_from_target_type
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
@@ -254,13 +255,21 @@ def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     reading.found[SMART_GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
-def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
+def find_contradicted_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Find a listing of fields or groups that another one contradicts; yield it, and why.
+
+    A condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields). An empty
+    listing of groups to which content is assigned; a single missing group may have been deleted by hand.
+    """
     known = {row.id for row in snapshot.rows(FieldRow)}
     conditions = ((row.name, one.field) for row in snapshot.rows(SmartGroupRow) for one in row.conditions or ())
     unlisted = next(((name, id) for name, id in conditions if id and id not in known), None)
     if CUSTOM_FIELD in snapshot.listings and unlisted:
         yield CUSTOM_FIELD, f"smart group {unlisted[0]} names field id {unlisted[1]}, which is not among them"
+    named = {kind_from_target_type(row.type): row for row in reversed(snapshot.rows(TargetRow))}
+    for kind in (GROUP, SMART_GROUP):
+        if kind in snapshot.listings and not snapshot.of(kind).rows and (row := named.get(kind)):
+            yield kind, f"none returned, but content {row.content} is assigned to id {row.target} of them"
 
 
 def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -> Iterator[Problem]:

@@ -51,10 +51,10 @@ from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments
+from lmsconf.planner.read.assignments import read_assignments
 from lmsconf.planner.read.fields_and_groups import (
     copies_answers,
-    find_unlisted_fields,
+    find_contradicted_listings,
     loses_answers,
     may_copy_answers,
     may_delete_fields,
@@ -377,7 +377,7 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     )
     doubts = {
         name: replace(listings[name], incomplete=reason)
-        for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
+        for name, reason in find_contradicted_listings(snapshot)
         if listings[name].incomplete is None
     }
     return replace(snapshot, listings={**listings, **doubts})
