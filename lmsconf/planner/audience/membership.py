@@ -45,7 +45,6 @@ from lmsconf.planner.audience.people_sets import (
     Bits,
     Terms,
     to_bits,
-    weakest_basis,
 )
 
 _NOBODY: Final = Audience(before=0, after=0)
@@ -188,12 +187,11 @@ class Memberships:
             isinstance(part, Ref) for one in self.scope.smart_groups.get(id) or () for part in (one.field, *one.choices)
         )
 
-    def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the active live members of a group: an estimate, if some are not listed as people."""
-        if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
-            members = count_noun(unlisted, "member is", "members are")
-            self.reasons.append(f"{address}: {members} in no list of people, and not counted")
-        return self._active(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
+    def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Sequence[str]]:
+        """Return the active live members of a group, and why they are an estimate: some are not listed as people."""
+        unlisted = len(ids) - sum(id in self.facts.people.positions for id in ids)
+        members = count_noun(unlisted, "member is", "members are")
+        return self._active(ids), [f"{address}: {members} in no list of people, and not counted"] if unlisted else []
 
     def _active(self, ids: Iterable[RemoteId]) -> Bits:
         positions = self.facts.people.positions
@@ -232,21 +230,23 @@ class Memberships:
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
             return self._unknown(group, f"the members of {address} were not read")
-        before, basis = self._members(live, address)
+        before, reasons = self._members(live, address)
+        self.reasons.extend(reasons)
         joins, leaves = (
             to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
             for people in (change.joins, change.leaves)
         )
         after = 0 if change.deleted else ((before & ~leaves) | joins) & self.active_after
-        return replace(group, before=before, after=after, basis=basis)
+        return replace(group, before=before, after=after, basis=Basis.ESTIMATE if reasons else Basis.EXACT)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         old, new = self.conditions(id)
         if old is None and new is None:
             return _NOBODY
         is_changed, address = id in self.scope.smart_groups, self._group_address(SMART_GROUP, id)
-        before, doubt = self._before(address, self.facts.conditions.get(id))
-        after, basis = self._after(address, new, before, is_changed=is_changed)
+        before, reasons = self._before(address, self.facts.conditions.get(id))
+        after, more = self._after(address, new, before, is_changed=is_changed)
+        self.reasons.extend([*reasons, *more])
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
         return Audience(
             before=before,
@@ -255,43 +255,47 @@ class Memberships:
                 *((address,) if is_changed else ()),
                 *(loss.address for loss in self.scope.losses if loss.field.id in fields),
             ),
-            basis=weakest_basis((doubt, basis)),
+            basis=Basis.UNKNOWN if None in (before, after) else Basis.ESTIMATE if reasons or more else Basis.EXACT,
             address=address,
             is_live=not isinstance(id, Ref),
             stays=new is not None,
         )
 
-    def _before(self, address: Address, live: LiveSmartGroup | None) -> tuple[Bits | None, Basis]:
-        """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
+    def _before(self, address: Address, live: LiveSmartGroup | None) -> tuple[Bits | None, Sequence[str]]:
+        """Return the members before the plan, and why they are an estimate or not known.
+
+        The live ones where they were read, compared with the predicted ones.
+        """
         if live is None:
-            return 0, Basis.EXACT
-        fact, listed = (None, Basis.EXACT) if live.members is None else self._members(live.members, address)
-        predicted, basis, reasons = self._derived(address, live.conditions, self.answers_before, self.active_before)
-        if predicted is not None and fact is not None:
+            return 0, ()
+        predicted, reasons = self._derived(address, live.conditions, self.answers_before, self.active_before)
+        if live.members is None:
+            return predicted, reasons
+        fact, unlisted = self._members(live.members, address)
+        if predicted is not None:
             self.compared.append(fact == predicted)
             if fact != predicted:
                 reasons = [
                     f"{address}: its conditions give {predicted.bit_count()} members, "
                     f"and the service lists {fact.bit_count()}"
                 ]
-        self.reasons.extend(reasons)
-        if fact is None:
-            return predicted, basis
-        return fact, weakest_basis((listed, basis if fact == predicted else Basis.ESTIMATE))
+        return fact, [*unlisted, *reasons]
 
     def _after(
         self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
-    ) -> tuple[Bits | None, Basis]:
-        """Return the members after the plan. is_changed: whether it changes the conditions."""
+    ) -> tuple[Bits | None, Sequence[str]]:
+        """Return the members after the plan, and why they are an estimate or not known.
+
+        is_changed: whether it changes the conditions.
+        """
         if new is None:
-            return 0, Basis.EXACT
+            return 0, ()
         fields = {condition.field for condition in new}
         if not is_changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
-            return (None if before is None else before & self.active_after), Basis.EXACT
-        predicted, basis, reasons = self._derived(address, new, self.answers_after, self.active_after)
+            return (None if before is None else before & self.active_after), ()
+        predicted, reasons = self._derived(address, new, self.answers_after, self.active_after)
         unknown = ", so its members after the plan are not known" if predicted is None else ""
-        self.reasons.extend(f"{reason}{unknown}" for reason in reasons)
-        return predicted, basis
+        return predicted, [f"{reason}{unknown}" for reason in reasons]
 
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
@@ -303,18 +307,17 @@ class Memberships:
 
     def _derived(
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits
-    ) -> tuple[Bits | None, Basis, Sequence[str]]:
+    ) -> tuple[Bits | None, Sequence[str]]:
         """Return the members of a group that follow from conditions, and why they are an estimate or not known."""
         reason = self._why_not_derived(conditions, answers, among)
         if reason is not None:
-            return None, Basis.UNKNOWN, (f"{address}: {reason}",)
+            return None, (f"{address}: {reason}",)
         uses = uses_of(conditions)
         meanings = self.readings.possible(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
-            return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
-        doubts = list(self.readings.doubts(uses, meanings))
-        return found.pop(), Basis.ESTIMATE if doubts else Basis.EXACT, doubts
+            return None, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
+        return found.pop(), tuple(self.readings.doubts(uses, meanings))
 
     def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders, among: Bits) -> str | None:
         """Return why members do not follow from conditions, whatever system conditions mean; None if they do.

@@ -85,7 +85,7 @@ class WorkspaceAccess(Memberships):
         row = self.facts.fields.get(id)
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
-        met, *_ = self._derived(EVERYONE, [condition], answers, 1 << person)
+        met, _ = self._derived(EVERYONE, [condition], answers, 1 << person)
         picked = (choice for choice, people in held.choices.items() if people >> person & 1)
         live = f"field id {id}" if row is None else normalize_name(row.name)
         return ConditionResult(

@@ -119,8 +119,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
     listing = sorted_listing(chain.from_iterable(targets.values()), None)
-    matches = _match(reading, contents, listing)
-    doubtful = _lacking(reading, matches)
+    doubtful = _lacking(reading, _match(reading, contents, listing))
     again = read_targets(reading, [content for content in wanted if content.id in doubtful])
     differs = [
         one.name
@@ -134,9 +133,8 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     if reading.edits:
         edits = (reading.last_edits[row.id] for row in listing.rows if row.id in reading.last_edits)
         reading.found[EDITS] = sorted_listing(edits, incomplete)
-    if again or incomplete:
-        matches = _match(reading, contents, listing)
-    _count_others(reading, [row for row in contents.rows if row.id not in targets], matches, len(listing.rows))
+    others = [row for row in contents.rows if row.id not in targets]
+    _count_others(reading, others, _match(reading, contents, listing), len(listing.rows))
 
 
 def _read_in_progress(
@@ -158,7 +156,7 @@ def _read_in_progress(
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
-    matches = _match(reading, contents, rows, [kind for kind in _NAMED if lists_people or kind != USER])
+    matches = [*_match(reading, contents, rows, [kind for kind in _NAMED if lists_people or kind != USER])]
     audiences = matches[0][0].audiences
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     closing = {} if reading.edits else {row.id: row for planning, _ in matches for row in planning.closing}
@@ -234,11 +232,11 @@ def _match(
     contents: Listing[ContentRow],
     listing: Listing[TargetRow],
     before: Sequence[str] = _NAMED,
-) -> list[Matched]:
+) -> Iterator[Matched]:
     """Match each version of the assignments with what was read, after the kinds that these name."""
     listings: dict[str, Listing[Any]] = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
     listings |= {CONTENT: contents, CONTENT_TARGET: listing}
-    return [reading.match(CONTENT_TARGET, listings, version, after=before) for version in reading.versions]
+    return (reading.match(CONTENT_TARGET, listings, version, after=before) for version in reading.versions)
 
 
 def _lacking(reading: ReadContext, matches: Iterable[Matched]) -> set[RemoteId | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, TypeAlias
@@ -147,7 +147,7 @@ class ReadContext:
         self._lock = Lock()
         self.listings: dict[str, Listing[Any]] = dict.fromkeys(KINDS, Listing(incomplete="it was not read"))
         self.found: dict[str, Listing[Any]] = {}
-        self.matches = cache(self._match_versions)
+        self._matches: dict[str, list[Matched]] = {}
         self.page = 0
         needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self.needed = frozenset(needs).union(*needs.values())
@@ -198,9 +198,11 @@ class ReadContext:
             match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
-    def _match_versions(self, kind: str) -> list[Matched]:
+    def matches(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the listing of a kind, once it is read."""
-        return [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
+        if kind not in self._matches:
+            self._matches[kind] = [self.match(kind, {kind: self.listings[kind]}, version) for version in self.versions]
+        return self._matches[kind]
 
     def has_changes(self, kind: str) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its listing."""
