@@ -73,7 +73,7 @@ class ChangedPerson(Struct, frozen=True, kw_only=True):
 class ChangedAssignment(Struct, frozen=True, kw_only=True):
     """An assignment that the plan creates, changes or deletes. row: the live target.
 
-    audience, terms: as declared; None if it is deleted. narrows: whether it no longer covers all of its window.
+    audience, terms: as declared; None if it is deleted. narrows: whether its window is cut short.
     """
 
     address: Address

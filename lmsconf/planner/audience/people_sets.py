@@ -43,7 +43,7 @@ def count_of(bits: Bits | None) -> int | None:
 
 def positions_of(bits: Bits) -> Iterator[int]:
     """Return the positions in a set, in order."""
-    # Most sets hold few of all people: the regular expression skips the others without a step of Python for each.
+    # Most sets hold few of all people: the regular expression skips the others without a step for each.
     return (one.start() for one in re.finditer(b"1", f"{bits:b}"[::-1].encode()))
 
 
@@ -182,7 +182,7 @@ class ContentAccess(Struct, frozen=True):
 
 
 def _both_sides(one: AudienceAssignment, now: int) -> tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]:
-    """Return an assignment whose audience is known, with its terms and who has the content by it, before and after."""
+    """Return an assignment whose audience is known, and its terms and people, before and after."""
     (old, before), (new, after) = one.current(now, live=True), one.current(now, live=False)
     return one, old, before or 0, new, after or 0
 

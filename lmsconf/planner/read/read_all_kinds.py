@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
 )
-from lmsconf.kinds.shared.plan_context import MatchResult
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
@@ -63,7 +63,6 @@ from lmsconf.planner.read.fields_and_groups import (
     read_smart_groups,
 )
 from lmsconf.planner.read.needed_listings import (
-    Matched,
     ReadContext,
     keep_keys,
     sorted_listing,
@@ -118,14 +117,14 @@ def read_people(reading: ReadContext) -> Iterator[None]:
 
 def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
     """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
-    matched = reading.match(USER, {USER: listing}, reading.manifests)
-    listing = read_attributes(reading, matched, listing, rows)
+    planning, matched = reading.match(USER, {USER: listing}, reading.manifests)
+    listing = read_attributes(reading, planning, matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
         reading.found[HOLDERS] = sorted_listing(
             (HolderRow(RemoteId(id), people) for id, people in held.items()), rows.incomplete
         )
-    return read_managed_groups(reading, matched[1], listing)
+    return read_managed_groups(reading, matched, listing)
 
 
 def count_people(api: Api) -> ListedRows:
@@ -224,7 +223,11 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 
 
 def read_attributes(
-    reading: ReadContext, matched: Matched, listing: Listing[PersonRow], rows: ListedRows
+    reading: ReadContext,
+    planning: PlanContext,
+    matched: MatchResult[PersonSpec, PersonRow],
+    listing: Listing[PersonRow],
+    rows: ListedRows,
 ) -> Listing[PersonRow]:
     """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
 
@@ -232,10 +235,9 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    planning, result = matched
     specs: dict[str, PersonSpec] = {
         str(match.row.id): match.declared.spec
-        for match in result.matches
+        for match in matched.matches
         if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
     listed = {
@@ -257,7 +259,7 @@ def read_attributes(
         reads_rights = True
         listing = _with_details(listing, _extended_rights(reading, unshown))
     listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if reads_rights or not has_enough_declared_admins(planning, _again(result, listing)):
+    if reads_rights or not has_enough_declared_admins(planning, _again(matched, listing)):
         reading.found[ADMIN] = admin_listing(reading.extended_rows(), listing.rows)
     return listing
 
