@@ -337,7 +337,7 @@ UNDO = {
 }  # fmt: skip
 UNDONE = {
     "users.list": 2, "users.get": 2, "users.extended-info": 2, "custom-fields.list": 2, "manual-groups.list": 4,
-    "smart-groups.list": 4, "smart-groups.get": 3, "content.list": 2, "content-targets.list": 5,
+    "smart-groups.list": 4, "smart-groups.get": 3, "content.list": 2, "content-targets.list": 4,
     "custom-fields.replace": 1, "manual-groups.rename": 1, "manual-groups.remove-member": 3,
     "manual-groups.remove-manager": 2, "smart-groups.remove-manager": 2, "users.update-custom-field-choice": 3,
     "users.update-metadata": 1, "users.set-custom-archived-date": 1, "user-access.make-manager": 1,
