@@ -61,10 +61,9 @@ def access(
 
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
-    query = AccessQuery(contents=None if name is None else frozenset({name}))
     return _show(
         context,
-        query,
+        AccessQuery(contents=None if name is None else frozenset({name})),
         parallelism,
         max_rate,
         output,
@@ -112,11 +111,11 @@ def audience(
     )
     asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
-    query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
 
     def report(state: WorkspaceAccess, header: ReportHeader) -> AudienceReport:
         return audience_report(state, header, find_audience(state, address, asked), field, members=members)
 
+    query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
     return _show(context, query, parallelism, max_rate, output, AUDIENCE_VIEWS, report)
 
 
@@ -162,17 +161,11 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
-    from lmsconf.planner.audience.people_questions import judge_report, query_of
     from lmsconf.render import TEST_VIEWS
-    from lmsconf.workspace.reader import read_people_view
+    from lmsconf.workspace.reader import run_access_tests
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        manifests = load_valid_manifests(settings)
-        tests = [one for one in manifests.tests if one.applies_in(settings.policy.workspace)]
-        view = read_people_view(workspace, manifests, query_of(tests), tell)
-    if not (live or view.header.planned):
-        raise ProblemsFound(view.header.problems)
-    report = judge_report(view.state, view.header, tests, live=live)
+        report = run_access_tests(workspace, load_valid_manifests(settings), tell, live=live)
     output.show(TEST_VIEWS, report)
     return ExitCode.ERROR if report.failed else ExitCode.OK

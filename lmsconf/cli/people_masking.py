@@ -57,7 +57,7 @@ class PeopleMask:
         self._labels: dict[str, str] = {}
         self._lock = Lock()
         self._operations = ApiSpec.default().operations
-        segments = (segment for operation in self._operations.values() for segment in operation.path.split("/"))
+        segments = "/".join(operation.path for operation in self._operations.values()).split("/")
         self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
 
     def label(self, address: str) -> str:

@@ -25,13 +25,13 @@ from lmsconf.documents.journal.journal_folder import WorkspaceLocked
 from lmsconf.documents.journal.journal_reader import read_headers
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.documents.reports import drift_json, problems_json
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.errors import ExitCode, LmsconfError, Problem, StalePlan
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers, refuse_blocked
-from lmsconf.planner.audience.people_questions import failed_problems, judge_report, query_of
+from lmsconf.planner.audience.people_questions import failed_problems
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.plan_wording import relaxed_settings
@@ -39,7 +39,7 @@ from lmsconf.support.files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import error_free, load_manifests
-from lmsconf.workspace.reader import WorkspaceReader, read_people_view
+from lmsconf.workspace.reader import WorkspaceReader, run_access_tests
 
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
@@ -180,19 +180,13 @@ class TaskRunner:
 
     def test(self, task: FleetTask, project: Project, entry: FleetEntry) -> FleetEntry:
         settings = project.settings
-        manifests = error_free(load_manifests(settings))
-        tests = [test for test in manifests.tests if test.applies_in(settings.policy.workspace)]
         with Connection(
             settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
         ) as connection:
-            state, header = read_people_view(
+            report = run_access_tests(
                 WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism),
-                manifests,
-                query_of(tests),
+                error_free(load_manifests(settings)),
             )
-        if not header.planned:
-            raise ProblemsFound(header.problems)
-        report = judge_report(state, header, tests)
         return replace(
             entry,
             exit=ExitCode.ERROR if report.failed else ExitCode.OK,

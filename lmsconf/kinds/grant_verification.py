@@ -119,11 +119,6 @@ def targets_of(get: GetRequest, sent: SentCall) -> list[TargetRow]:
     return [row for row in rows if row.target in _target(sent)]
 
 
-def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-    """Return the target id of a call if its content is assigned to it."""
-    return frozenset(row.target for row in targets_of(get, sent))
-
-
 def _answers(call: SentCall) -> frozenset[tuple[str, str]]:
     """Return the parts of the answers that a call sets: (field, choice by id or by name, or text)."""
     return frozenset((field, normalize_name(value)) for field, value in decode_answers_body(call.body))
@@ -156,7 +151,7 @@ def _choice_ids(value: Json) -> Iterator[str]:
 def read_fields(get: GetRequest) -> list[FieldRow]:
     """Return all custom fields as they are now."""
     data = require_object(get(CUSTOM_FIELDS.name), "the custom fields")
-    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
+    return list(map(parse_field_row, object_list(data, CUSTOM_FIELDS.rows)))
 
 
 def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> bool:
@@ -184,6 +179,8 @@ _VERIFICATIONS: Final = {
     "smart-groups.add-managers": _additions_to("smart-groups.get", "managers"),
     _MAKES_ADMIN: GrantVerification(_person, _admins, "the person is not an administrator"),
     ANSWERS: ANSWERS_GIVEN,
-    _ASSIGNS: GrantVerification(_target, _targets, "the content is not assigned"),
+    _ASSIGNS: GrantVerification(
+        _target, lambda get, sent: {row.target for row in targets_of(get, sent)}, "the content is not assigned"
+    ),
 }
 """Operation → how what it grants is verified."""

@@ -110,13 +110,6 @@ def _numbered(name: str, total: int) -> dict[str, int | str]:
     return {"total": total, "people": count_people(total), "lose": lose, "noun": noun}
 
 
-def may_exceed_share(limit: GuardLimit | None, most: float, live: int) -> bool:
-    """Whether up to `most` changes within the count limit could exceed the share limit of at least `live` rows."""
-    if limit is None or limit.share is None:
-        return False
-    return min(most, inf if limit.count is None else limit.count) > limit.share * max(live, SMALL)
-
-
 def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int = 0) -> float:
     """Return how many rows must be live for `taken` to stay within the share limit (inf if that is 0).
 

@@ -27,7 +27,6 @@ from lmsconf.model.names import suspicion
 from lmsconf.model.plan import Action
 
 if TYPE_CHECKING:
-    from lmsconf.planner.audience.people_sets import AudienceSize
     from lmsconf.planner.plan import DraftPlan
 
 
@@ -43,7 +42,7 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     now: datetime
     timezone: tzinfo | None
     draft: DraftPlan | None = None
-    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+    sizes: Mapping[Address, int] = field(default_factory=dict)
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind by address: the order of files decides nothing."""
@@ -205,12 +204,12 @@ def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec])
 
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
     """Yield a finding for a smart group without members, or with everybody."""
-    size = context.sizes.get(declared.address)
+    size, everybody = context.sizes.get(declared.address), context.sizes.get(EVERYONE, 0)
     # In a workspace of one person every smart group has nobody or everybody.
-    if size is not None and size.everybody > 1 and size.people in (0, size.everybody):
+    if everybody > 1 and size in (0, everybody):
         code, message = "lint/matches-nobody", "no active person meets its conditions"
-        if size.people:
-            code, message = "lint/matches-everybody", f"all {size.people:,} active people meet its conditions"
+        if size:
+            code, message = "lint/matches-everybody", f"all {size:,} active people meet its conditions"
         yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
 
 
@@ -255,8 +254,8 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
 def _is_empty(context: LintContext, audience: Address) -> bool:
     """Return whether it is known that nobody who is active is in an audience."""
     size = context.sizes.get(audience)
-    if size is not None:
-        return size.people == 0
+    if size is not None and audience != EVERYONE:
+        return size == 0
     members = _members(context, audience)
     return members is not None and members.whole and members.include <= context.archived
 
@@ -326,7 +325,7 @@ def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
-def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
+def lint_plan(draft: DraftPlan, sizes: Mapping[Address, int]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
         manifests=draft.manifests,

@@ -104,8 +104,11 @@ def effects_headline(plan: Plan) -> str:
     effects = plan.effects
     if effects.basis is Basis.OFF or effects.people.any:
         return totals_sentence(effects.totals, total_taken("mandatory", plan.measures))
-    is_unarchiving = any(problem.code == "people/unarchived" for problem in plan.all_problems)
-    but_for = ", but for accounts that the plan unarchives" if is_unarchiving else ""
+    but_for = (
+        ", but for accounts that the plan unarchives"
+        if any(problem.code == "people/unarchived" for problem in plan.all_problems)
+        else ""
+    )
     members = f"; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}" if effects.groups else ""
     return f"{_UNCHANGED}{but_for}{members}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -26,11 +27,6 @@ RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
 """Host and port, or an embedded workspace, and maximum rate → the rate limiter of its connections."""
 
 
-def _url_name(workspace: str) -> str:
-    """Return what messages call the URL of a workspace: where it is declared."""
-    return "LMSCONF_URL" if workspace == ENV_WORKSPACE else f"`url` of the workspace {workspace}"
-
-
 def fill_if_empty(sandbox: AnySandbox, seed: Path | None) -> AnySandbox:
     """Return an embedded workspace, filled from a seed or snapshot file if there is one and it is empty.
 
@@ -45,7 +41,7 @@ def fill_if_empty(sandbox: AnySandbox, seed: Path | None) -> AnySandbox:
     return sandbox
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
     All its pools share one client, with its connections and its rate limiter.
@@ -69,6 +65,8 @@ class Connection:
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
+        # What messages call the URL: where it is declared.
+        self._url_name = "LMSCONF_URL" if self.name == ENV_WORKSPACE else f"`url` of the workspace {self.name}"
         self.spec = ApiSpec(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
@@ -83,9 +81,6 @@ class Connection:
         self._sandbox: Sandbox | None = service
         self._token: str | None = None if service is None else "sandbox"
         self.is_given = service is not None
-
-    def __enter__(self) -> Connection:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._outage.stop()
@@ -105,12 +100,11 @@ class Connection:
         progress: called after each request, and at least once a minute while requests wait.
         """
         self._open()
-        # Only a service that makes requests wait answers several of them sooner.
-        is_prompt = self._sandbox is not None and not self._sandbox.has_faults
         pool = WorkerPool(
             self._client,
             parallelism=parallelism,
-            executor=InlineExecutor() if is_prompt else None,
+            # Only a service that makes requests wait answers several of them sooner.
+            executor=InlineExecutor() if self._sandbox is not None and not self._sandbox.has_faults else None,
             progress=progress,
             limit=self._rate_limiter.status,
         )
@@ -131,7 +125,7 @@ class Connection:
             return
         chosen, hosts = self._settings.workspace, self._settings.hosts
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
-            raise LmsconfError(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1], code="url/host")
+            raise LmsconfError(f"{self._url_name}: {wrong[0]}", hint=wrong[1], code="url/host")
         if chosen.embedded:
             from lmsconf.sandbox.service import Sandbox
 
@@ -155,6 +149,6 @@ class Connection:
                 outage=self._outage,
                 on_call=self._on_call,
                 only_reads=self._only_reads,
-                url_name=_url_name(self.name),
+                url_name=self._url_name,
             )
         return self._shared

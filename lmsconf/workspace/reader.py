@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, in_snapshot_order
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.model.access import ReportHeader
+from lmsconf.model.access import AccessTestReport, ReportHeader
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
@@ -30,7 +30,6 @@ from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.lint_rules import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot
@@ -60,7 +59,6 @@ _NOUNS: Final = {
 
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    whys = ((plural, snapshot.of(listing).incomplete) for listing, (_, plural) in _NOUNS.items())
     yield _age_notice(snapshot, now)
     yield from (
         Problem(
@@ -68,8 +66,8 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             message=f"the snapshot does not contain all {plural}: {why}",
             severity=Severity.WARNING,
         )
-        for plural, why in whys
-        if why is not None
+        for listing, (_, plural) in _NOUNS.items()
+        if (why := snapshot.of(listing).incomplete) is not None
     )
     if snapshot.redaction is not None:
         yield Problem(
@@ -89,8 +87,11 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
 
 def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
     """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
-    read = ((listing, noun) for listing, noun in _NOUNS.items() if listing in snapshot.listings)
-    held = [count_noun(len(snapshot.of(listing).rows), *noun) for listing, noun in read]
+    held = [
+        count_noun(len(snapshot.of(listing).rows), *noun)
+        for listing, noun in _NOUNS.items()
+        if listing in snapshot.listings
+    ]
     is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
     return Problem(
         code="snapshot/age",
@@ -192,17 +193,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         reading: None if it is made from a snapshot file.
         """
-        from lmsconf.planner.audience.effects import predict_effects_of_plan, with_effects
+        from lmsconf.planner.audience.effects import with_effects
 
         if reading is None:
-            predicted, requests = predict_effects_of_plan(draft, None), 0
-        else:
-            with self.connection.worker_pool(self.parallelism, progress) as pool:
-                reading.api = self.connection.reader(pool)
-                predicted, requests = predict_effects_of_plan(draft, reading), reading.api.requests
-        plan = with_effects(draft, replace(predicted, effects=replace(predicted.effects, requests=requests)))
-        # Lints look at what the plan and its effects have read.
-        return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
+            return with_effects(draft, None)
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
+            reading.api = self.connection.reader(pool)
+            return with_effects(draft, reading)
 
     def drift(
         self,
@@ -219,8 +216,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
         reads_all = reads_all or count_unmanaged
-        snapshot = self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all)
-        return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
+        return self.drift_from_snapshot(
+            self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all),
+            manifests,
+            base,
+            count_unmanaged=count_unmanaged,
+            reads_all=reads_all,
+        )
 
     def read_for_drift(
         self,
@@ -282,9 +284,10 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """What the base's manifests would change on the snapshot."""
         from lmsconf.planner.drift import AppliedBase
 
-        policy = replace(base.version.policy, compares=compares)
         try:
-            plan, broken = self.partial_plan(error_free(base.version.manifests), policy, snapshot)
+            plan, broken = self.partial_plan(
+                error_free(base.version.manifests), replace(base.version.policy, compares=compares), snapshot
+            )
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
         return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
@@ -293,8 +296,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
+        known = drop_unknown_people(snapshot, manifests)
         live = restore_snapshot(snapshot, error_free(manifests))
-        return self.add_effects(self.draft(drop_unknown_people(snapshot, manifests), live, policy, snapshot.taken_at))
+        return self.add_effects(self.draft(known, live, policy, snapshot.taken_at))
 
     def partial_plan(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
@@ -317,7 +321,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         broken: list[Problem] = []
         while True:
             try:
-                plan = self.draft(manifests, snapshot, policy).plan
+                return self.draft(manifests, snapshot, policy).plan, tuple(dict.fromkeys(broken))
             except ProblemsFound as failed:
                 errors = [problem for problem in failed.problems if problem.is_error]
                 left = without_entries(manifests, {problem.address for problem in errors})
@@ -325,8 +329,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
                     raise
                 manifests = left
                 broken.extend(errors)
-            else:
-                return plan, tuple(dict.fromkeys(broken))
 
 
 def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
@@ -350,17 +352,36 @@ def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVe
     return ReadScope(manifests, wide, beside=base.manifests)
 
 
-class PeopleView(NamedTuple):
-    """Answers about people, and the header of a report made from them."""
+def run_access_tests(
+    workspace: WorkspaceReader, manifests: Manifests, progress: Report | None = None, *, live: bool = False
+) -> AccessTestReport:
+    """Return the results of the tests of manifests: on the state after the plan or, with `live`, before it.
 
-    state: WorkspaceAccess
-    header: ReportHeader
+    Raises ProblemsFound if no plan can be made, and its state is asked for.
+    """
+    from lmsconf.planner.audience.people_questions import judge_tests, query_of
+
+    tests = [test for test in manifests.tests if test.applies_in(workspace.settings.policy.workspace)]
+    state, header = read_people_view(workspace, manifests, query_of(tests), progress)
+    if not (live or header.planned):
+        raise ProblemsFound(header.problems)
+    return AccessTestReport(
+        workspace=header.workspace,
+        url=header.url,
+        people=header.people,
+        created_at=header.created_at,
+        live=live,
+        results=judge_tests(state, tests, live=live),
+    )
 
 
 def read_people_view(
     workspace: WorkspaceReader, manifests: Manifests, query: AccessQuery, progress: Report | None = None
-) -> PeopleView:
-    """Read what a query asks for, before and after the plan; only before where no plan can be made."""
+) -> tuple[WorkspaceAccess, ReportHeader]:
+    """Read what a query asks for, before and after the plan; only before where no plan can be made.
+
+    Returns the answers about people, and the header of a report made from them.
+    """
     from lmsconf.planner.audience.people_questions import read_access_state
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
@@ -378,17 +399,14 @@ def read_people_view(
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = read_access_state(draft, reading, query)
-    return PeopleView(
-        state,
-        ReportHeader(
-            workspace=draft.plan.workspace,
-            url=draft.plan.url,
-            people=draft.plan.people,
-            created_at=draft.plan.created_at,
-            planned=not problems,
-            basis=Basis.EXACT,
-            reasons=(),
-            requests=sent + reading.api.requests,
-            problems=problems,
-        ),
+    return state, ReportHeader(
+        workspace=draft.plan.workspace,
+        url=draft.plan.url,
+        people=draft.plan.people,
+        created_at=draft.plan.created_at,
+        planned=not problems,
+        basis=Basis.EXACT,
+        reasons=(),
+        requests=sent + reading.api.requests,
+        problems=problems,
     )

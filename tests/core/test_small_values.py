@@ -28,8 +28,8 @@ from lmsconf.model.guards import IN_USE, Policy, diff_settings
 from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, with_offset
-from lmsconf.planner.read.assignments import EditRow, last_edits, parse_edit_rows
-from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
+from lmsconf.planner.read.assignments import last_edits, parse_edit_rows
+from lmsconf.planner.read.needed_listings import EditRow, ReadContext, ReadScope
 from lmsconf.planner.snapshot_redaction import pseudonym
 
 

@@ -371,14 +371,14 @@ def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> N
         assert sandbox is not None
         sandbox._faults = FaultScript(Fault(operation="users.list", status=404, after=1, times=99))
         reader = WorkspaceReader(settings=settings, connection=connection)
-        view = read_people_view(reader, manifests, query)
-    report = audience_report(view.state, view.header, address, "Country", members=False)
+        state, header = read_people_view(reader, manifests, query)
+    report = audience_report(state, header, address, "Country", members=False)
     assert (report.header.basis, report.before, report.after) == (Basis.UNKNOWN, None, None)
     assert {one.before for one in report.answers} == {None}
     assert any("listing of people is not complete" in reason for reason in report.header.reasons)
     with pytest.raises(ProblemsFound, match="listing of people is not complete"):
-        person_access(view.state, view.header, "zoe@acme.example", "GDPR")
-    (result,) = judge_tests(view.state, manifests.tests)
+        person_access(state, header, "zoe@acme.example", "GDPR")
+    (result,) = judge_tests(state, manifests.tests)
     assert "listing of people is not complete" in str(result.reason)
 
 
@@ -444,9 +444,9 @@ def test_what_is_not_known_of_an_assignment(tmp_path: Path) -> None:
     with connected(it, edits) as connection:
         query = AccessQuery(audiences=frozenset(), contents=frozenset({"GDPR"}), fields=frozenset())
         reader = WorkspaceReader(settings=it.settings, connection=connection)
-        view = read_people_view(reader, load_manifests(it.settings), query)
+        state, header = read_people_view(reader, load_manifests(it.settings), query)
     people = ("ann@acme.example", "bo@acme.example")
-    shown = "".join(ACCESS_VIEWS["text"](person_access(view.state, view.header, email, "GDPR")) for email in people)
+    shown = "".join(ACCESS_VIEWS["text"](person_access(state, header, email, "GDPR")) for email in people)
     assert shown == NOT_KNOWN
 
 

@@ -215,16 +215,19 @@ def kind_from_target_type(type: str) -> str | None:
     return GROUP if "group" in words else USER if "user" in words else None
 
 
+WINDOW_KEYS: Final = ("visible_from", "visible_until")
+
+
 def lost_access(change: Change) -> Iterator[str]:
     """Yield in words what an update takes from those who are assigned: the mandatory flag, or a part of the window."""
     for one in change.fields:
         if one.path == "mandatory" and one.before is True and one.after is not True:
             yield "its mandatory flag"
-        if one.path in ("visible_from", "visible_until") and _is_shorter(one):
+        if one.path in WINDOW_KEYS and is_shorter(one):
             yield "a part of its window"
 
 
-def _is_shorter(window: FieldChange) -> bool:
+def is_shorter(window: FieldChange) -> bool:
     """Whether a side of a window moves inwards; an open side is the widest. A time that cannot be read may."""
     before, after = (readable_time(None if side is None else str(side)) for side in (window.before, window.after))
     if not isinstance(before, datetime) or not isinstance(after, datetime):

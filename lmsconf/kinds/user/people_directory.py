@@ -80,8 +80,11 @@ def check_managers(
             )
         elif spec.flags.get("manager") is False or spec.archive_date:
             key = "manager" if spec.flags.get("manager") is False else ARCHIVE_DATE
-            why = f"is given the manager right along, and the entry rules it out with `{key}`"
-            report("refusal/changed-along", why, change.format(WHO_CAN_MANAGE))
+            report(
+                "refusal/changed-along",
+                f"is given the manager right along, and the entry rules it out with `{key}`",
+                change.format(WHO_CAN_MANAGE),
+            )
         else:
             report(
                 "person/given-right",
@@ -104,13 +107,17 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     planning.planned_people = {one.address.name: one for one in planning.planned(matched.matches)}
     rows = {one.address.name: one.row for one in matched.matches if one.row is not None}
-    for email, match in planning.planned_people.items():
-        if match.row is not None:
-            is_archived = planned_flag(match.declared.spec, match.row, "archived")
-            rows[email] = replace(match.row, email=email, archived=is_archived)
+    rows |= {
+        email: replace(match.row, email=email, archived=planned_flag(match.declared.spec, match.row, "archived"))
+        for email, match in planning.planned_people.items()
+        if match.row is not None
+    }
     later = {row.id: row for row in rows.values()}
-    to_archive = (match for match in matched.matches if match.declared.spec.flags.get("archived"))
-    hidden = frozenset(match.address.name for match in to_archive if may_be_hidden(planning, match))
+    hidden = frozenset(
+        match.address.name
+        for match in matched.matches
+        if match.declared.spec.flags.get("archived") and may_be_hidden(planning, match)
+    )
     new = [one.address.name for one in matched.matches if one.row is None and planning.policy.create_people]
     directory = PeopleDirectory.of(
         (later.get(row.id, row) for row in planning.snapshot.rows(PersonRow)), frozenset(new) - hidden

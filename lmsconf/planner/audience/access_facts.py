@@ -85,9 +85,8 @@ class AccessFacts(Struct, frozen=True, kw_only=True):
     def may_be_in(self, row: TargetRow, audiences: frozenset[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
         key = self.target_audiences.of(row)
-        if key is not None:
-            return key in audiences
-        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
+        kinds = self.target_audiences.candidates(row) if key is None else ()
+        return key in audiences or any((kind, row.target) in audiences for kind in kinds)
 
 
 def facts_from_snapshot(planning: PlanContext) -> AccessFacts:
@@ -191,12 +190,14 @@ def _targets(
     asked: contents whose targets are read in any case.
     """
     wanted = {change.content for change in scope.assignments} | set(asked)
-    live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
-    if live or scope.changes_accounts or scope.fields:
+    if (
+        scope.changes_accounts
+        or scope.fields
+        or any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
+    ):
         wanted |= contents.keys()
-    known = {id: reading.targets[id] for id in wanted & reading.targets.keys()}
-    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
-    return known | read_targets(reading.api, rest)
+    rest = [contents[id] for id in sorted(wanted - reading.targets.keys()) if id in contents]
+    return {id: reading.targets[id] for id in wanted & reading.targets.keys()} | read_targets(reading, rest)
 
 
 def _with_members(
@@ -209,8 +210,7 @@ def _with_members(
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     # Any smart group may have a condition on answers or accounts that change.
-    any_smart = scope.fields or scope.changes_accounts
-    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if any_smart else ())
+    smart = _smart_groups(reading, facts.rows[SMART_GROUP].values() if scope.fields or scope.changes_accounts else ())
     facts = replace(facts, conditions=smart)
     wanted = {
         *_audiences_of(facts, affected_contents(scope, facts)),
@@ -249,13 +249,11 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
     groups = facts.rows[GROUP]
     if len(leaving) >= len(groups):
         return groups
-    found: set[RemoteId] = set()
-    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in leaving]):
-        listed = require_object(answer, "a person").get("memberOfGroups")
-        if not isinstance(listed, list):
-            return groups
-        found |= {RemoteId(str(group.get("groupId"))) for group in listed if isinstance(group, dict)}
-    return found
+    people = reading.api.each("users.get", [({"userId": id}, {}) for id in leaving])
+    listed = [require_object(person, "a person").get("memberOfGroups") for person in people]
+    found = [group for one in listed if isinstance(one, list) for group in one if isinstance(group, dict)]
+    is_told = all(isinstance(one, list) for one in listed)
+    return {RemoteId(str(group.get("groupId"))) for group in found} if is_told else groups
 
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
@@ -297,14 +295,17 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
         return kind, _live(address, left_out[name])
     if address in planning.doubtful:
         raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
-    if planning.registry.has(kind, name):
-        if ids := planning.registry.duplicate_ids(kind, name):
-            raise _twice(address, ids)
+    is_named = planning.registry.has(kind, name)
+    live = sorted(row.id for row in facts.rows[kind].values() if not is_named and normalize_name(row.name) == name)
+    ids = planning.registry.duplicate_ids(kind, name) if is_named else live if len(live) > 1 else []
+    if ids:
+        raise LmsconfError(
+            f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
+            hint="Declare the right one, with its `id:`.",
+        )
+    if is_named:
         id = planning.registry.id_or_ref(Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    live = sorted(row.id for row in facts.rows[kind].values() if normalize_name(row.name) == name)
-    if len(live) > 1:
-        raise _twice(address, live)
     return (kind, live[0]) if live else None
 
 
@@ -323,10 +324,3 @@ def _live(address: Address, id: RemoteId | Ref | None) -> RemoteId:
     if id is None or isinstance(id, Ref):
         raise LmsconfError(f"{address} is not live, and this plan does not create it")
     return id
-
-
-def _twice(address: Address, ids: Iterable[str]) -> LmsconfError:
-    return LmsconfError(
-        f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
-        hint="Declare the right one, with its `id:`.",
-    )

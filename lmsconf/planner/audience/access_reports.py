@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from operator import or_
 from typing import Final
 
 from msgspec.structs import replace
@@ -21,6 +19,7 @@ from lmsconf.model.access import (
     AnswerState,
     AudienceMember,
     AudienceReport,
+    ConditionResult,
     HeldContent,
     PersonAccess,
     PersonContent,
@@ -37,14 +36,13 @@ from lmsconf.model.names import (
     normalize_email,
     normalize_name,
 )
-from lmsconf.planner.audience.affected import Condition
-from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
+from lmsconf.planner.audience.choice_holders import FieldHolders
 from lmsconf.planner.audience.people_questions import WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
     NONE,
-    AssignmentSide,
     AudienceAssignment,
     Bits,
+    Terms,
     change_between,
     count_of,
     held_content,
@@ -79,11 +77,9 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         held = _content(state, id, placed, position, planned=header.planned)
         leading = tuple(filter(_leads, held.routes))
         has_it = any(side is not None and side.word != NONE for side in (held.before, held.after))
-        if content is not None:
-            contents.append(held)
-        elif has_it or (held.change is None and leading):
-            # Where it is not known what changes, an assignment may give it.
-            contents.append(replace(held, routes=leading))
+        # Where it is not known what changes, an assignment may give it.
+        if content is not None or has_it or (held.change is None and leading):
+            contents.append(replace(held, routes=held.routes if content is not None else leading))
     if any(one.before is None or (header.planned and one.after is None) for one in contents):
         bases.append(Basis.UNKNOWN)
     return PersonAccess(
@@ -103,8 +99,11 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
     if position is not None and active >> position & 1:
         return position
     if position is not None:
-        hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
-        raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
+        raise problem_found(
+            "person/archived",
+            f"{email} is archived, and archived people have no access",
+            "To unarchive the account, declare the person under `users:` with `archived: false`.",
+        )
     doubt = f"; {'; '.join(state.facts.incomplete)}" if state.facts.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
     hint = "Correct the e-mail." if "@" in email else "Write the person's e-mail."
@@ -132,8 +131,8 @@ def _leads(route: AccessRoute) -> bool:
 def _content(
     state: WorkspaceAccess, id: RemoteId, placed: Sequence[AudienceAssignment], position: int, *, planned: bool
 ) -> PersonContent:
-    before = _held(state, [one.before for one in placed], position)
-    after = _held(state, [one.after for one in placed], position) if planned else None
+    before = _held(state, placed, position, live=True)
+    after = _held(state, placed, position, live=False) if planned else None
     return PersonContent(
         content=state.facts.content_name(id),
         id=id,
@@ -144,44 +143,42 @@ def _content(
     )
 
 
-def _held(state: WorkspaceAccess, sides: Iterable[AssignmentSide | None], position: int) -> HeldContent | None:
+def _held(
+    state: WorkspaceAccess, placed: Iterable[AudienceAssignment], position: int, *, live: bool
+) -> HeldContent | None:
     """Return what a person has through assignments; None if something that counts is not known."""
-    current = [side for side in sides if side is not None and side.counts(state.now)]
-    if state.facts.incomplete or any(None in side for side in current):
+    current = [one.current(state.now, live=live) for one in placed]
+    if state.facts.incomplete or any(people is None for _, people in current):
         return None
-    return held_content([one for one, people in current if one and (people or 0) >> position & 1], state.format_time)
+    return held_content([one for one, people in current if one and _has(people, position)], state.format_time)
 
 
 def _route(state: WorkspaceAccess, one: AudienceAssignment, position: int, *, planned: bool) -> AccessRoute:
     kind, id = one.key or (None, None)
     old, new = state.conditions(id) if id is not None and kind == SMART_GROUP else (None, None)
+    met = state.condition_results(old or (), state.answers_before, position)
+    meets = state.condition_results(new or (), state.answers_after, position)
     return AccessRoute(
         address=one.address,
         audience=one.to,
-        before=_route_side(state, one.before, position, old, state.answers_before),
-        after=_route_side(state, one.after, position, new, state.answers_after) if planned else None,
+        before=_route_side(state, one.before, _has(one.audience.before, position), met),
+        after=_route_side(state, one.after, _has(one.audience.after, position), meets) if planned else None,
     )
 
 
 def _route_side(
-    state: WorkspaceAccess,
-    side: AssignmentSide | None,
-    position: int,
-    conditions: Sequence[Condition] | None,
-    answers: Holders,
+    state: WorkspaceAccess, terms: Terms | None, member: bool | None, conditions: tuple[ConditionResult, ...]
 ) -> RouteSide | None:
-    if side is None:
+    if terms is None:
         return None
-    terms, people = side
-    bounds = (None, None) if terms is None else (terms.start, terms.finish)
-    start, finish = (None if bound is None else state.format_time(bound) for bound in bounds)
+    start, finish = (None if bound is None else state.format_time(bound) for bound in (terms.start, terms.finish))
     return RouteSide(
-        mandatory=None if terms is None else terms.mandatory,
+        mandatory=terms.mandatory,
         visible_from=start,
         visible_until=finish,
-        is_over=None if terms is None else terms.is_over(state.now),
-        member=_has(people, position),
-        conditions=state.condition_results(conditions or (), answers, position),
+        is_over=None if terms.mandatory is None else terms.is_over(state.now),
+        member=member,
+        conditions=conditions,
     )
 
 
@@ -228,11 +225,11 @@ def audience_report(
 
 def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> tuple[AudienceMember, ...]:
     """Return everybody who is in an audience on a side that is known, sorted by e-mail."""
-    members = (
+    known = sorted(positions_of((before or 0) | (after or 0)), key=lambda position: state.emails[position].casefold())
+    return tuple(
         AudienceMember(email=state.emails[position], before=_has(before, position), after=_has(after, position))
-        for position in positions_of((before or 0) | (after or 0))
+        for position in known
     )
-    return tuple(sorted(members, key=lambda member: member.email.casefold()))
 
 
 def _has(people: Bits | None, position: int) -> bool | None:
@@ -272,8 +269,7 @@ def _side_counts(
     counts: Counter[tuple[AnswerState, str | None]] = Counter()
     for choice, holders in held.choices.items():
         counts[AnswerState.ANSWERED, choice_name(row, choice)] += (holders & among).bit_count()
-    answered = reduce(or_, held.choices.values(), 0)
-    counts[AnswerState.NONE, None] = (among & ~answered & ~held.unreadable).bit_count()
+    counts[AnswerState.NONE, None] = (among & ~held.answered & ~held.unreadable).bit_count()
     counts[AnswerState.UNKNOWN, None] = (among & held.unreadable).bit_count()
     return counts
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
 from lmsconf.kinds.assignment.target_ids import ContentResolver
-from lmsconf.kinds.assignment.types import EVERYONE_KEY, AssignmentSpec, TargetRow
+from lmsconf.kinds.assignment.types import EVERYONE_KEY, WINDOW_KEYS, AssignmentSpec, TargetRow, is_shorter
 from lmsconf.kinds.custom_field.types import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
@@ -21,8 +22,10 @@ from lmsconf.kinds.shared.kind_names import (
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group import ConditionRow, sorted_for_request
-from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
+from lmsconf.kinds.user.types import ARCHIVE_DATE, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import FieldChange
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
 from lmsconf.planner.planned_resources import PlannedResource
@@ -70,7 +73,7 @@ class ChangedPerson(Struct, frozen=True, kw_only=True):
 class ChangedAssignment(Struct, frozen=True, kw_only=True):
     """An assignment that the plan creates, changes or deletes. row: the live target.
 
-    audience, terms: as declared; None if it is deleted.
+    audience, terms: as declared; None if it is deleted. narrows: whether its window is cut short.
     """
 
     address: Address
@@ -78,13 +81,14 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
     audience: AudienceKey | None = None
     row: TargetRow | None = None
     terms: Terms | None = None
+    narrows: bool = True
 
 
 class AccessScope(Struct, kw_only=True):
     """The changes of a plan that decide who has what.
 
     groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: those
-    of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the plan → id, for
+    of all that changes, also of groups that are only renamed. emails: e-mail after the plan → id, for
     live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
@@ -110,7 +114,7 @@ class AccessScope(Struct, kw_only=True):
             or any(group.deleted or group.leaves for group in self.groups.values())
             or any(not isinstance(id, Ref) for id in self.smart_groups)
             or any(person.id is not None and (person.answers or person.archived) for person in self.people)
-            or any(map(_may_narrow, self.assignments))
+            or any(change.narrows for change in self.assignments)
         )
 
     @property
@@ -143,22 +147,35 @@ class AccessScope(Struct, kw_only=True):
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    scope = AccessScope(losses=[loss for loss in planning.losses if loss.address in changed_fields])
-    contents = ContentResolver(planning)
+    people = [item for item in items if item.address.kind == USER and item.subject.row is not None]
+    scope = AccessScope(
+        losses=[loss for loss in planning.losses if loss.address in changed_fields],
+        emails={item.address.name: RemoteId(item.subject.row.id) for item in people if item.subject.row},
+        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item in people),
+        unarchived=sum(
+            bool((item.sides.before or {}).get("archived")) and _changed_value(item, "archived") is False
+            for item in people
+        ),
+    )
+    adds: Mapping[str, Callable[[AccessScope, PlannedResource, RemoteId | Ref], None]] = {
+        GROUP: _add_group,
+        SMART_GROUP: partial(_add_smart_group, planning),
+        USER: partial(_add_person, planning, now),
+        CONTENT_TARGET: partial(_add_assignment, planning, ContentResolver(planning)),
+    }
     for item in items:
         kind, row = item.address.kind, item.subject.row
-        key = Ref(item.address) if row is None else RemoteId(row.id)
-        if kind in (GROUP, SMART_GROUP):
+        if kind in adds:
+            key = Ref(item.address) if row is None else RemoteId(row.id)
             scope.addresses[kind, key] = item.address
-        if kind == GROUP:
-            _add_group(scope, item, key)
-        elif kind == SMART_GROUP:
-            _add_smart_group(planning, scope, item, key)
-        elif kind == USER:
-            _add_person(planning, scope, item, now)
-        elif kind == CONTENT_TARGET:
-            _add_assignment(planning, scope, item, contents)
+            adds[kind](scope, item, key)
     return scope
+
+
+def _changed_value(item: PlannedResource, key: str) -> object:
+    """Return the value that a resource gets for a key; None if it stays as it is, or is cleared."""
+    before, after = item.sides.before or {}, item.sides.after or {}
+    return None if before.get(key) == after.get(key) else after.get(key)
 
 
 def _add_group(scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
@@ -187,28 +204,26 @@ def _by_ids(
     return id_of(Ref(at)), frozenset(id_of(Ref(at, name)) for name in choices)
 
 
-def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
+def _add_person(
+    planning: PlanContext, now: int, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
+) -> None:
     before, after = item.sides.before or {}, item.sides.after or {}
     match = cast("Match[PersonSpec, PersonRow]", item.subject)
-    row, spec = match.row, match.declared.spec
+    row, spec, id = match.row, match.declared.spec, None if isinstance(key, Ref) else key
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
-    date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
+    date = spec.archive_date if _changed_value(item, ARCHIVE_DATE) is not None else None
     is_over = date is not None and date.timestamp() <= now
     archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
     person = ChangedPerson(
         address=item.address,
-        id=None if row is None else RemoteId(row.id),
+        id=id,
         answers=dict(_answer(planning, name, answer) for name, answer in changed.items()),
         archived=archived,
         ends=None if row is None or archived or row.archived else _sooner_end(row, date, now),
     )
-    if row is None or person.answers or person.leaves:
+    if id is None or person.answers or person.leaves:
         scope.people.append(person)
-    if row is not None:
-        scope.emails[item.address.name] = RemoteId(row.id)
-        scope.dates = scope.dates or date is not None
-    scope.unarchived += bool(before.get("archived")) and after.get("archived") is False
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
@@ -229,7 +244,7 @@ def _answer(
 
 
 def _add_assignment(
-    planning: PlanContext, scope: AccessScope, item: PlannedResource, contents: ContentResolver
+    planning: PlanContext, contents: ContentResolver, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
 ) -> None:
     subject = item.subject
     if isinstance(subject, Deletion):
@@ -240,12 +255,15 @@ def _add_assignment(
         if content is None:
             return
         to, bounds = spec.audience, (spec.visible_from, spec.visible_until)
+        before, after = (cast("dict[str, Json]", form or {}) for form in (item.sides.before, item.sides.after))
+        windows = (FieldChange(path=key, before=before.get(key), after=after.get(key)) for key in WINDOW_KEYS)
         change = ChangedAssignment(
             address=item.address,
             content=content,
             audience=(to.kind, planning.registry.id_or_ref(Ref(to))) if to.text else EVERYONE_KEY,
             row=match.row,
             terms=Terms(spec.mandatory, *(None if bound is None else int(bound.timestamp()) for bound in bounds)),
+            narrows=match.row is not None and any(one.before != one.after and is_shorter(one) for one in windows),
         )
     scope.assignments.append(change)
 
@@ -256,16 +274,3 @@ def live_terms(row: TargetRow) -> Terms:
         row.mandatory,
         *(None if text is None else int(parse_response_time(text).timestamp()) for text in (row.start, row.finish)),
     )
-
-
-def _may_narrow(change: ChangedAssignment) -> bool:
-    """Return whether a changed assignment no longer covers all of its window."""
-    if change.row is None or change.terms is None:
-        return change.row is not None
-    try:
-        old, new = live_terms(change.row), change.terms
-    except ValueError:
-        return True
-    starts_later = new.start is not None and (old.start is None or new.start > old.start)
-    ends_earlier = new.finish is not None and (old.finish is None or new.finish < old.finish)
-    return starts_later or ends_earlier

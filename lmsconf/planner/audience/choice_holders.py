@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import product
 from math import prod
 from operator import or_
@@ -97,8 +97,11 @@ class Readings(Struct):
             return
         for use in sorted(uses):
             number = self.groups[use]
-            groups = count_noun(number, "smart group")
-            why = f"explains {number:,} of {groups}" if number else "no smart group shows which"
+            why = (
+                f"explains {number:,} of {count_noun(number, 'smart group')}"
+                if number
+                else "no smart group shows which"
+            )
             yield f"{use} read as: {join_words(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
@@ -116,30 +119,33 @@ def _readings(use: Use, meanings: Collection[Meaning]) -> list[Reading]:
     return [reading for reading in Reading if any(meaning[use] is reading for meaning in meanings)]
 
 
-class FieldHolders(Struct):
+class FieldHolders(Struct, dict=True):
     """The holders of each choice of one field, on one side of a plan. unreadable: people whose answer is not known."""
 
     choices: dict[RemoteId | Ref, Bits] = field(default_factory=dict)
     unreadable: Bits = 0
-    _answered: Bits | None = None
+
+    @cached_property
+    def answered(self) -> Bits:
+        """Who picked any choice. Asked only once all answers are in."""
+        return reduce(or_, self.choices.values(), 0)
 
     def meeting(self, choices: Iterable[RemoteId | Ref], reading: Reading) -> Bits:
         """Return who meets a condition. Called only once all answers are in."""
-        if reading is Reading.ALWAYS:
-            return -1
-        if reading is Reading.CHOICES:
-            return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
-        if self._answered is None:
-            self._answered = reduce(or_, self.choices.values(), 0)
-        return self._answered
+        match reading:
+            case Reading.ALWAYS:
+                return -1
+            case Reading.CHOICES:
+                return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
+            case Reading.ANY_ANSWER:
+                return self.answered
 
-    def replace_answer(self, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
+    def replace_answer(self, bit: Bits, picked: Collection[RemoteId | Ref]) -> None:
         """Replace the answer of one person."""
         self.unreadable &= ~bit
-        for choice in self.choices:
-            self.choices[choice] &= ~bit
-        for choice in picked:
-            self.choices[choice] = self.choices.get(choice, 0) | bit
+        for choice in dict.fromkeys((*self.choices, *sorted(picked, key=str))):
+            others = self.choices.get(choice, 0) & ~bit
+            self.choices[choice] = others | bit if choice in picked else others
 
 
 Holders: TypeAlias = "Mapping[RemoteId | Ref, FieldHolders]"
@@ -153,8 +159,8 @@ def answer_sets(
 
     positions: of people whose answers the plan changes.
     """
-    size = len(facts.people.people) + len(positions)
-    before = {id: FieldHolders() for id in wanted} | dict(_live(facts, wanted, size))
+    live = _live(facts, wanted, len(facts.people.people) + len(positions))
+    before = {id: FieldHolders() for id in wanted} | dict(live)
     after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
     for loss in scope.losses:
         lost = {choice.id for choice in loss.field.choices if loss.choices is None or choice.id in loss.choices}

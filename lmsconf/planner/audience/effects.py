@@ -43,7 +43,6 @@ from lmsconf.planner.audience.people_questions import (
 from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,
-    AudienceSize,
     Bits,
     ContentAccess,
     change_between,
@@ -54,6 +53,7 @@ from lmsconf.planner.audience.people_sets import (
     weakest_basis,
 )
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
+from lmsconf.planner.lint_rules import lint_plan
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
@@ -69,7 +69,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
     effects: Effects
     measures: tuple[GuardCount, ...] = ()
     problems: tuple[Problem, ...] = ()
-    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+    sizes: Mapping[Address, int] = field(default_factory=dict)
     left: Mapping[Address, int] = field(default_factory=dict)
 
 
@@ -93,9 +93,12 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
-def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
-    """Return the plan with its effects on people, the guards that count them, and the tests that fail."""
-    plan, policy = draft.plan, draft.planning.policy
+def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
+    """Return the plan with its effects on people, the guards that count them, the tests that fail, and its lints.
+
+    reading: reads what these rest on and the plan itself did not need; None: the snapshot holds all that is known.
+    """
+    plan, policy, predicted = draft.plan, draft.planning.policy, _predict_effects_of_plan(draft, reading)
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
     losses = find_protected_losses(
@@ -104,14 +107,15 @@ def with_effects(draft: DraftPlan, predicted: PredictedEffects) -> Plan:
     )
     return replace(
         plan,
-        effects=predicted.effects,
+        effects=replace(predicted.effects, requests=0 if reading is None else reading.api.requests),
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems, *losses),
+        # Lints look at what the plan and its effects have read.
+        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(draft, predicted.sizes)),
     )
 
 
-def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
+def _predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
     planning, tests = draft.planning, draft.manifests.tests
     policy, now = planning.policy, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
@@ -145,8 +149,8 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
             Memberships(facts.of_plan(), scope, planning, now), None if reading is None else reading.api
         )
     if tests:
-        failed = failed_problems(judge_tests(WorkspaceAccess(facts, scope, planning, now), tests))
-        predicted = replace(predicted, problems=(*predicted.problems, *failed))
+        results = judge_tests(WorkspaceAccess(facts, scope, planning, now), tests)
+        predicted = replace(predicted, problems=(*predicted.problems, *failed_problems(results)))
     return predicted
 
 
@@ -166,8 +170,8 @@ def _unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEff
 def predict_effects(model: Memberships, api: Api | None) -> PredictedEffects:
     """Return the effects of a plan, with rows of people if its policy says so. api: to read progress with."""
     rows = model.planning.policy.people
-    affected = sorted((model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts))
-    assigned = {(name, id): model.assignments(id) for name, id in affected}
+    affected = {(model.facts.content_name(id), id) for id in affected_contents(model.scope, model.facts)}
+    assigned = {(name, id): model.assignments(id) for name, id in sorted(affected)}
     audiences = list(model.group_audiences())
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
@@ -210,7 +214,8 @@ def _changed_contents(
     totals: Counter[str],
 ) -> Iterator[tuple[ContentEffects, ContentAccess | None]]:
     """Yield each content that changes, with its sets, or that is not known; add all sets to `totals`."""
-    ends = model.ends()
+    at = grouped(model.changed_people, lambda position: model.changed_people[position].ends)
+    ends = {end: to_bits(positions, len(model.ids)) for end, positions in at.items() if end is not None}
     for (name, id), assignments in assigned.items():
         if not all(assignment.audience.is_known for assignment in assignments):
             yield _unknown_content(model.scope, id, name, assignments), None
@@ -229,18 +234,18 @@ def _measures(
 
     Of a content the share alone is judged, as the same people may lose others.
     """
-    harmed = (totals["lose"] | totals["shortened"] | totals["archived_soon"]).bit_count()
-    bound = totals["bound"].bit_count()
-    shares = (
-        GuardCount(guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False)
-        for one in contents
-        if one.before is not None
-    )
+    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     return _by_guard(
-        harmed=None if unknown and model.scope.takes else harmed,
-        bound=None if unknown and model.scope.requires else bound,
+        harmed=None if unknown and model.scope.takes else harmed.bit_count(),
+        bound=None if unknown and model.scope.requires else totals["bound"].bit_count(),
         everybody=model.active_before.bit_count(),
-        shares=shares,
+        shares=[
+            GuardCount(
+                guard="people", of=f"content {one.content}", taken=one.counts.lose, size=one.before, counts=False
+            )
+            for one in contents
+            if one.before is not None
+        ],
     )
 
 
@@ -250,7 +255,7 @@ def _by_guard(
     """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
     people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
     mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
-    return (*((people,) if harmed != 0 else ()), *shares, *((mandatory,) if bound != 0 else ()))
+    return tuple(one for one in (people, *shares, mandatory) if one.taken != 0 or not one.counts)
 
 
 def _unknown_counts(scope: AccessScope) -> AccessCounts:
@@ -344,8 +349,12 @@ def _group(model: Memberships, address: Address, group: Audience) -> GroupEffect
 
 def _leaving(model: Memberships, audiences: Iterable[Audience]) -> Mapping[Address, int]:
     """Return smart group → how many leave it and are not archived."""
-    left = ((group.address, ((group.leaves or 0) & model.active_after).bit_count()) for group in audiences)
-    return {address: leave for address, leave in left if leave and address and address.kind == SMART_GROUP}
+    return {
+        group.address: leave
+        for group in audiences
+        if group.address is not None and group.address.kind == SMART_GROUP
+        if (leave := ((group.leaves or 0) & model.active_after).bit_count())
+    }
 
 
 def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
@@ -356,15 +365,14 @@ def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
 def _person_rows(model: Memberships, content: ContentEffects, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.sets["changed"]
-    because: defaultdict[int, list[str]] = defaultdict(list)
+    own = positions_of(changed & to_bits(model.changed_people, len(model.ids)))
+    because = defaultdict(list, {position: [str(model.changed_people[position].address)] for position in own})
     for cause, people in access.causes:
         for position in positions_of(people & changed):
             because[position].append(str(cause))
     short = frozenset(positions_of(access.sets["shortened"]))
     for (before, after), people in access.held.items():
         for position in positions_of(people & changed):
-            if position in model.changed_people:
-                because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
                 content=content.content,

@@ -7,7 +7,7 @@ Archived people are in no audience.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import count_noun, grouped, normalize_email, normalize_name
-from lmsconf.planner.audience.access_facts import AccessFacts, moved_audiences
+from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     ChangedAssignment,
@@ -39,17 +39,16 @@ from lmsconf.planner.audience.choice_holders import (
     uses_of,
 )
 from lmsconf.planner.audience.people_sets import (
-    AssignmentSide,
     Audience,
     AudienceAssignment,
     AudienceKey,
-    AudienceSize,
     Bits,
+    Terms,
     to_bits,
-    weakest_basis,
 )
 
 _NOBODY: Final = Audience(before=0, after=0)
+_UNREADABLE: Final = Terms(None, None, None)
 
 
 class Memberships:
@@ -74,9 +73,9 @@ class Memberships:
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
         live = (group.conditions for group in facts.conditions.values())
-        planned = (conditions or () for conditions in scope.smart_groups.values())
-        wanted = {condition.field for conditions in chain(live, planned) for condition in conditions}
-        wanted.update(filter(None, map(self.field_id, fields)))
+        asked = chain(live, filter(None, scope.smart_groups.values()))
+        wanted = {condition.field for conditions in asked for condition in conditions}
+        wanted |= {id for id in map(self.field_id, fields) if id is not None}
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
 
@@ -87,13 +86,12 @@ class Memberships:
         self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         active_first = sorted(range(len(people)), key=lambda at: people[at].archived)
-        by_email = chain(
-            ((normalize_email(people[at].email), at) for at in reversed(active_first)),
-            ((person.address.name, len(people) + nth) for nth, person in enumerate(created)),
+        self.by_email = {
+            **{normalize_email(people[at].email): at for at in reversed(active_first)},
+            **{person.address.name: len(people) + nth for nth, person in enumerate(created)},
             # An earlier e-mail stays known: manifests may rename an account.
-            ((email, positions[id]) for email, id in self.scope.emails.items() if id in positions),
-        )
-        self.by_email = dict(by_email)
+            **{email: positions[id] for email, id in self.scope.emails.items() if id in positions},
+        }
         places = (
             (self.by_email[person.address.name] if person.id is None else positions.get(person.id), person)
             for person in self.scope.people
@@ -111,11 +109,14 @@ class Memberships:
             (uses, group.conditions, group.members)
             for group in self.facts.conditions.values()
             if group.members is not None and (uses := uses_of(group.conditions))
-            if self._why_not_derived(group.conditions, self.answers_before) is None
+            if self._why_not_derived(group.conditions, self.answers_before, self.active_before) is None
         ]
         for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
-            predict = partial(self._matching, conditions, self.answers_before, self.active_before)
-            self.readings.compare(uses, predict, self._active(members))
+            self.readings.compare(
+                uses,
+                partial(self._matching, conditions, self.answers_before, self.active_before),
+                self._active(members),
+            )
 
     def field_id(self, name: str) -> RemoteId | Ref | None:
         """Return the id of a field by its name after the plan, or else by its live one."""
@@ -160,19 +161,20 @@ class Memberships:
         read = (
             id for id, group in self.facts.conditions.items() if group.members is not None or (SMART_GROUP, id) in moved
         )
-        groups = ((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups))
-        smart_groups = ((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups))
-        return map(self.audience, dict.fromkeys(chain(groups, smart_groups)))
+        keys = [(GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups)]
+        keys += [(SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups)]
+        return map(self.audience, dict.fromkeys(keys))
 
-    def sizes(self) -> dict[Address, AudienceSize]:
+    def sizes(self) -> dict[Address, int]:
         """Return the sizes after the plan of the groups that `audience` returned, where they follow from what was read.
+
+        And that of everyone.
 
         A new group is left out unless the plan adds its members, and a smart group whose conditions name what the plan
         creates: their members come later.
         """
-        everybody = self.active_after.bit_count()
-        return {
-            audience.address: AudienceSize(audience.after.bit_count(), everybody)
+        return {EVERYONE: self.active_after.bit_count()} | {
+            audience.address: audience.after.bit_count()
             for key, audience in self._known.items()
             if audience.address is not None and audience.after is not None and audience.basis is Basis.EXACT
             if not self._is_filled_later(*key)
@@ -185,17 +187,11 @@ class Memberships:
             isinstance(part, Ref) for one in self.scope.smart_groups.get(id) or () for part in (one.field, *one.choices)
         )
 
-    def ends(self) -> Mapping[int, Bits]:
-        """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
-        at = grouped(self.changed_people, lambda position: self.changed_people[position].ends)
-        return {end: to_bits(positions, len(self.ids)) for end, positions in at.items() if end is not None}
-
-    def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Basis]:
-        """Return the active live members of a group: an estimate, if some are not listed as people."""
-        if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
-            members = count_noun(unlisted, "member is", "members are")
-            self.reasons.append(f"{address}: {members} in no list of people, and not counted")
-        return self._active(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
+    def _members(self, ids: Collection[RemoteId], address: Address) -> tuple[Bits, Sequence[str]]:
+        """Return the active live members of a group, and why they are an estimate: some are not listed as people."""
+        unlisted = len(ids) - sum(id in self.facts.people.positions for id in ids)
+        members = count_noun(unlisted, "member is", "members are")
+        return self._active(ids), [f"{address}: {members} in no list of people, and not counted"] if unlisted else []
 
     def _active(self, ids: Iterable[RemoteId]) -> Bits:
         positions = self.facts.people.positions
@@ -234,25 +230,23 @@ class Memberships:
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         if live is None:
             return self._unknown(group, f"the members of {address} were not read")
-        before, basis = self._members(live, address)
+        before, reasons = self._members(live, address)
+        self.reasons.extend(reasons)
         joins, leaves = (
             to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
             for people in (change.joins, change.leaves)
         )
-        after = 0 if change.deleted else (before & ~leaves) | joins
-        return replace(group, before=before, after=after & self.active_after, basis=basis)
+        after = 0 if change.deleted else ((before & ~leaves) | joins) & self.active_after
+        return replace(group, before=before, after=after, basis=Basis.ESTIMATE if reasons else Basis.EXACT)
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
-        live, is_changed = self.facts.conditions.get(id), id in self.scope.smart_groups
-        if live is None and not is_changed:
-            return _NOBODY
         old, new = self.conditions(id)
-        address = self._group_address(SMART_GROUP, id)
-        fact, listed = None, Basis.EXACT
-        if live is not None and live.members is not None:
-            fact, listed = self._members(live.members, address)
-        before, doubt = self._before(address, old, fact)
-        after, basis = self._after(address, new, before, is_changed=is_changed)
+        if old is None and new is None:
+            return _NOBODY
+        is_changed, address = id in self.scope.smart_groups, self._group_address(SMART_GROUP, id)
+        before, reasons = self._before(address, self.facts.conditions.get(id))
+        after, more = self._after(address, new, before, is_changed=is_changed)
+        self.reasons.extend([*reasons, *more])
         fields = {condition.field for condition in (*(old or ()), *(new or ()))}
         return Audience(
             before=before,
@@ -261,66 +255,75 @@ class Memberships:
                 *((address,) if is_changed else ()),
                 *(loss.address for loss in self.scope.losses if loss.field.id in fields),
             ),
-            basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
+            basis=Basis.UNKNOWN if None in (before, after) else Basis.ESTIMATE if reasons or more else Basis.EXACT,
             address=address,
             is_live=not isinstance(id, Ref),
             stays=new is not None,
         )
 
-    def _before(
-        self, address: Address, old: Sequence[Condition] | None, fact: Bits | None
-    ) -> tuple[Bits | None, Basis]:
-        """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
-        if old is None:
-            return 0, Basis.EXACT
-        predicted, basis, reasons = self._derived(address, old, self.answers_before, self.active_before)
-        if predicted is not None and fact is not None:
+    def _before(self, address: Address, live: LiveSmartGroup | None) -> tuple[Bits | None, Sequence[str]]:
+        """Return the members before the plan, and why they are an estimate or not known.
+
+        The live ones where they were read, compared with the predicted ones.
+        """
+        if live is None:
+            return 0, ()
+        predicted, reasons = self._derived(address, live.conditions, self.answers_before, self.active_before)
+        if live.members is None:
+            return predicted, reasons
+        fact, unlisted = self._members(live.members, address)
+        if predicted is not None:
             self.compared.append(fact == predicted)
             if fact != predicted:
-                members = f"{predicted.bit_count()} members, and the service lists {fact.bit_count()}"
-                reasons = [f"{address}: its conditions give {members}"]
-        self.reasons.extend(reasons)
-        if fact is None:
-            return predicted, basis
-        return fact, basis if fact == predicted else Basis.ESTIMATE
+                reasons = [
+                    f"{address}: its conditions give {predicted.bit_count()} members, "
+                    f"and the service lists {fact.bit_count()}"
+                ]
+        return fact, [*unlisted, *reasons]
 
     def _after(
         self, address: Address, new: Sequence[Condition] | None, before: Bits | None, *, is_changed: bool
-    ) -> tuple[Bits | None, Basis]:
-        """Return the members after the plan. is_changed: whether it changes the conditions."""
+    ) -> tuple[Bits | None, Sequence[str]]:
+        """Return the members after the plan, and why they are an estimate or not known.
+
+        is_changed: whether it changes the conditions.
+        """
         if new is None:
-            return 0, Basis.EXACT
+            return 0, ()
         fields = {condition.field for condition in new}
         if not is_changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
-            return (None if before is None else before & self.active_after), Basis.EXACT
-        predicted, basis, reasons = self._derived(address, new, self.answers_after, self.active_after)
+            return (None if before is None else before & self.active_after), ()
+        predicted, reasons = self._derived(address, new, self.answers_after, self.active_after)
         unknown = ", so its members after the plan are not known" if predicted is None else ""
-        self.reasons.extend(f"{reason}{unknown}" for reason in reasons)
-        return predicted, basis
+        return predicted, [f"{reason}{unknown}" for reason in reasons]
 
     def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
         """Whether an account that the plan creates meets each condition whose meaning is known."""
         known = [one for one in conditions if one.choices and one.system_condition is None]
-        created = self.active_after & ~self.active_before
-        return bool(conditions) and self._matching(known, self.answers_after, created, {}) != 0
+        return (
+            bool(conditions)
+            and self._matching(known, self.answers_after, self.active_after & ~self.active_before, {}) != 0
+        )
 
     def _derived(
         self, address: Address, conditions: Sequence[Condition], answers: Holders, among: Bits
-    ) -> tuple[Bits | None, Basis, Sequence[str]]:
+    ) -> tuple[Bits | None, Sequence[str]]:
         """Return the members of a group that follow from conditions, and why they are an estimate or not known."""
-        reason = self._why_not_derived(conditions, answers)
+        reason = self._why_not_derived(conditions, answers, among)
         if reason is not None:
-            return None, Basis.UNKNOWN, (f"{address}: {reason}",)
+            return None, (f"{address}: {reason}",)
         uses = uses_of(conditions)
         meanings = self.readings.possible(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
-            return None, Basis.UNKNOWN, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
-        doubts = list(self.readings.doubts(uses, meanings))
-        return found.pop(), Basis.ESTIMATE if doubts else Basis.EXACT, doubts
+            return None, (f"{address}: {self.readings.why_unknown(uses, meanings)}",)
+        return found.pop(), tuple(self.readings.doubts(uses, meanings))
 
-    def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders) -> str | None:
-        """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
+    def _why_not_derived(self, conditions: Sequence[Condition], answers: Holders, among: Bits) -> str | None:
+        """Return why members do not follow from conditions, whatever system conditions mean; None if they do.
+
+        among: the people whose answers must be known.
+        """
         if not conditions:
             return "its conditions were not read"
         for condition in conditions:
@@ -329,7 +332,7 @@ class Memberships:
                 return "a condition is on a field without choices"
             if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
-            if held is not None and held.unreadable & self.active_before:
+            if held is not None and held.unreadable & among:
                 return "answers of people have an unknown format"
         return None
 
@@ -347,14 +350,6 @@ class Memberships:
             among &= held.meeting(condition.choices, Reading.CHOICES if use is None else meaning[use])
         return among
 
-    def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
-        """Return whether a person whose answer is known meets a condition; None if that is not known."""
-        use = use_of(condition)
-        meanings = self.readings.possible(uses_of([condition])) or ()
-        readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
-        met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
-        return met.pop() if len(met) == 1 else None
-
     def assignments(self, content: RemoteId) -> Sequence[AudienceAssignment]:
         """Return the assignments of one content before and after the plan, by address."""
         changes = self._changed_assignments.get(content, ())
@@ -362,20 +357,20 @@ class Memberships:
         # By id: reasons come in the order of these questions, whatever order a service lists assignments in.
         live = sorted(self.facts.targets.get(content, ()), key=lambda row: row.id)
         placed = [self._live_assignment(row, by_row.get(row.id)) for row in live]
-        for change in changes:
-            if change.row is None and change.audience is not None:
-                audience = self.audience(change.audience)
-                new = AudienceAssignment(
-                    address=change.address,
-                    to=self.audience_address(*change.audience),
-                    audience=audience,
-                    key=change.audience,
-                    before=None,
-                    after=AssignmentSide(change.terms, audience.after),
-                    causes=(*audience.causes, change.address),
-                )
-                placed.append(new)
-        return sorted(placed, key=lambda one: one.address)
+        new = (
+            AudienceAssignment(
+                address=change.address,
+                to=self.audience_address(*change.audience),
+                audience=self.audience(change.audience),
+                key=change.audience,
+                before=None,
+                after=change.terms,
+                causes=(*self.audience(change.audience).causes, change.address),
+            )
+            for change in changes
+            if change.row is None and change.audience is not None
+        )
+        return sorted([*placed, *new], key=lambda one: one.address)
 
     def _live_assignment(self, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
         """Return a live assignment; one whose audience or window is not known has an audience that is not."""
@@ -387,21 +382,19 @@ class Memberships:
             audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
         else:
             to, audience = self.audience_address(*key), self.audience(key)
-        terms = None
         try:
             terms = live_terms(row)
         except ValueError as error:
+            terms = _UNREADABLE
             audience = self._unknown(audience, f"a window of an assignment cannot be read: {error}")
-        stays = change is None or change.terms is not None
-        content = self.facts.content_name(row.content)
         return AudienceAssignment(
-            address=assignment_address(content, to) if change is None else change.address,
+            address=change.address if change else assignment_address(self.facts.content_name(row.content), to),
             to=to,
             audience=audience,
             key=key,
-            before=AssignmentSide(terms, audience.before),
-            after=AssignmentSide(terms if change is None else change.terms, audience.after) if stays else None,
-            causes=audience.causes if change is None else (*audience.causes, change.address),
+            before=terms,
+            after=change.terms if change else terms,
+            causes=(*audience.causes, change.address) if change else audience.causes,
         )
 
     def _unknown(self, audience: Audience, reason: str) -> Audience:

@@ -13,10 +13,8 @@ from lmsconf.kinds.shared.manifest_entry import format_time
 from lmsconf.model.access import (
     AccessClaim,
     AccessTest,
-    AccessTestReport,
     AccessTestResult,
     ConditionResult,
-    ReportHeader,
 )
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
@@ -31,7 +29,7 @@ from lmsconf.planner.audience.access_facts import (
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.membership import Memberships
-from lmsconf.planner.audience.people_sets import Audience, AudienceKey, Bits
+from lmsconf.planner.audience.people_sets import Audience, Bits
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -41,8 +39,9 @@ def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery
     planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     # Only of what is asked the audiences are read that no live target names.
-    name = planning.registry.name
-    asked = [one for one in scope.assignments if query.wants_content(name(CONTENT, one.content) or "")]
+    asked = [
+        one for one in scope.assignments if query.wants_content(planning.registry.name(CONTENT, one.content) or "")
+    ]
     facts = read_access_facts(reading, planning, AccessScope(assignments=asked), query)
     return WorkspaceAccess(facts, scope, planning, now, query.fields)
 
@@ -56,14 +55,10 @@ class WorkspaceAccess(Memberships):
 
     def named_audience(self, address: Address) -> Audience | None:
         """Return an audience; None if it is neither live nor planned. Raises LmsconfError for a name that is twice."""
-        key: AudienceKey | None = EVERYONE_KEY
-        if address.kind == USER:
-            position = self.by_email.get(normalize_email(address.name))
-            if position is None:
-                return None
-            key = USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))
-        elif address != EVERYONE:
-            key = find_key(self.planning, self.facts, address)
+        position = self.by_email.get(normalize_email(address.name)) if address.kind == USER else None
+        if position is not None:
+            return self.audience((USER, self.ids[position] or Ref(Address.of(USER, self.emails[position]))))
+        key = EVERYONE_KEY if address == EVERYONE else find_key(self.planning, self.facts, address)
         return None if key is None else self.audience(key)
 
     def names(self, kind: str) -> Sequence[str]:
@@ -77,15 +72,20 @@ class WorkspaceAccess(Memberships):
         self, conditions: Iterable[Condition], answers: Holders, person: int
     ) -> tuple[ConditionResult, ...]:
         """Return how one person's answers meet conditions, whose order means nothing, sorted by field."""
-        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
-        return tuple(sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or "")))
+        return tuple(
+            sorted(
+                (self._result(condition, answers, person) for condition in conditions),
+                key=lambda one: (one.field, one.choices, one.system_condition or ""),
+            )
+        )
 
-    def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
+    def _result(self, condition: Condition, answers: Holders, person: int) -> ConditionResult:
         """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
-        id, held = condition.field, held or FieldHolders()
+        id, held = condition.field, answers.get(condition.field) or FieldHolders()
         row = self.facts.fields.get(id)
         takes_choices = isinstance(id, Ref) if row is None else row.type != "TEXT"
         readable = takes_choices and not held.unreadable >> person & 1
+        met, _ = self._derived(EVERYONE, [condition], answers, 1 << person)
         picked = (choice for choice, people in held.choices.items() if people >> person & 1)
         live = f"field id {id}" if row is None else normalize_name(row.name)
         return ConditionResult(
@@ -93,7 +93,7 @@ class WorkspaceAccess(Memberships):
             choices=tuple(sorted(choice_name(row, choice) for choice in condition.choices)),
             system_condition=condition.system_condition,
             answer=tuple(sorted(choice_name(row, choice) for choice in picked)) if readable else None,
-            met=self.is_met(condition, held, person) if readable else None,
+            met=None if met is None else bool(met),
         )
 
 
@@ -119,20 +119,6 @@ def judge_tests(
 ) -> tuple[AccessTestResult, ...]:
     """Return the result of each test, after the plan or, with `live`, before it."""
     return tuple(AccessTestResult(test=test, reason=_why_it_fails(state, test, live=live)) for test in tests)
-
-
-def judge_report(
-    state: WorkspaceAccess, header: ReportHeader, tests: Iterable[AccessTest], *, live: bool = False
-) -> AccessTestReport:
-    """Return the report of tests, judged as by `judge_tests`."""
-    return AccessTestReport(
-        workspace=header.workspace,
-        url=header.url,
-        people=header.people,
-        created_at=header.created_at,
-        live=live,
-        results=judge_tests(state, tests, live=live),
-    )
 
 
 def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
@@ -222,15 +208,13 @@ def _having(state: WorkspaceAccess, test: AccessTest, *, live: bool) -> tuple[Bi
     """Return who has the content of a test, and who must take it. Raises LmsconfError if it is not known."""
     having = mandatory = 0
     for assignment in state.assignments(_content_of(state, test)):
-        side = assignment.before if live else assignment.after
-        if side is None or not side.counts(state.now):
-            continue
-        if side.terms is None or side.people is None:
+        terms, people = assignment.current(state.now, live=live)
+        if people is None:
             raise LmsconfError(
                 f"who has it is not known, because of {assignment.address}{_reasons_about(state, assignment.to)}"
             )
-        having |= side.people
-        mandatory |= side.people if side.terms.mandatory else 0
+        having |= people
+        mandatory |= people if terms and terms.mandatory else 0
     return having, mandatory
 
 
@@ -243,11 +227,9 @@ def _content_of(state: WorkspaceAccess, test: AccessTest) -> RemoteId:
         return ids[0]
     if ids:
         raise LmsconfError(f'"{test.content}" is in the catalog with the ids {", ".join(ids)}; select one with `id:`')
-    missing = f'the catalog has no content "{test.content}"'
-    if named:
-        raise LmsconfError(f'{missing} with the id "{pin}"; the id is {" or ".join(named)}')
-    near = did_you_mean(str(test.content), map(state.facts.content_name, state.facts.contents))
-    raise LmsconfError(f"{missing}. {near}" if near else missing)
+    near = None if named else did_you_mean(str(test.content), map(state.facts.content_name, state.facts.contents))
+    why = f' with the id "{pin}"; the id is {" or ".join(named)}' if named else f". {near}" if near else ""
+    raise LmsconfError(f'the catalog has no content "{test.content}"{why}')
 
 
 def _share(some: Bits, people: Bits, one: str = "has", several: str = "have") -> str:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -26,9 +26,6 @@ AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
 """The kind and the id of an audience; a Ref for one that the plan creates."""
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
-_NONZERO_BYTES: Final = re.compile(rb"[^\x00]+")
-_POSITIONS: Final = tuple(tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256))
-"""A byte → the positions of the bits that are set in it."""
 
 
 def to_bits(positions: Iterable[int], size: int) -> Bits:
@@ -45,22 +42,19 @@ def count_of(bits: Bits | None) -> int | None:
 
 
 def positions_of(bits: Bits) -> Iterator[int]:
-    """Yield the positions in a set, in order."""
-    # Most sets hold few of all people: the regular expression skips zero bytes without a step of Python for each.
-    data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    for run in _NONZERO_BYTES.finditer(data):
-        for index in range(run.start(), run.end()):
-            for offset in _POSITIONS[data[index]]:
-                yield index * 8 + offset
+    """Return the positions in a set, in order."""
+    # Most sets hold few of all people: the regular expression skips the others without a step for each.
+    return (one.start() for one in re.finditer(b"1", f"{bits:b}"[::-1].encode()))
 
 
 class Terms(Struct, frozen=True):
     """What an assignment says beside its content and audience.
 
     start, finish: from when until when content is visible, both inclusive, in epoch seconds; None: open.
+    mandatory: None if the window of a live assignment cannot be read.
     """
 
-    mandatory: bool
+    mandatory: bool | None
     start: int | None
     finish: int | None
 
@@ -69,13 +63,6 @@ class Terms(Struct, frozen=True):
 
     def is_open(self, moment: int) -> bool:
         return (self.start is None or self.start <= moment) and not self.is_over(moment)
-
-
-class AudienceSize(Struct, frozen=True):
-    """How many active people are in an audience after a plan, and how many there are in all."""
-
-    people: int
-    everybody: int
 
 
 class Audience(Struct, frozen=True, kw_only=True):
@@ -107,31 +94,28 @@ class Audience(Struct, frozen=True, kw_only=True):
         return None if self.before is None or self.after is None else self.before & ~self.after
 
 
-class AssignmentSide(NamedTuple):
-    """What an assignment says on one side of a plan, and its people; None if not known."""
-
-    terms: Terms | None
-    people: Bits | None
-
-    def counts(self, now: int) -> bool:
-        """Whether it gives its people the content; also if it is not known when its window is over."""
-        return self.terms is None or not self.terms.is_over(now)
-
-
 class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; None where it is not there.
 
-    to: the address of its audience, and key: its kind and id, None if it is not known. causes: the changed
-    resources on the path from people to the content through it.
+    to: the address of its audience, and key: its kind and id, None if it is not known. Of one whose window cannot be
+    read, the audience is not known. causes: the changed resources on the path from people to the content through it.
     """
 
     address: Address
     to: Address
     audience: Audience
     key: AudienceKey | None
-    before: AssignmentSide | None
-    after: AssignmentSide | None
+    before: Terms | None
+    after: Terms | None
     causes: tuple[Address, ...]
+
+    def current(self, now: int, *, live: bool) -> tuple[Terms | None, Bits | None]:
+        """Return its terms before or after the plan, and who has the content by them, None if not known.
+
+        No terms and nobody, if it is not there, or its window is over.
+        """
+        terms, people = (self.before, self.audience.before) if live else (self.after, self.audience.after)
+        return (None, 0) if terms is None or terms.is_over(now) else (terms, people)
 
 
 NONE: Final = "none"
@@ -197,23 +181,21 @@ class ContentAccess(Struct, frozen=True):
     causes: Sequence[tuple[Address, Bits]]
 
 
-def _current(side: AssignmentSide | None, now: int) -> tuple[Terms | None, Bits]:
-    """Return the terms of an assignment and who has the content by them; nobody if its window is over."""
-    if side is None or not side.counts(now):
-        return None, 0
-    return side.terms, side.people or 0
+def _both_sides(one: AudienceAssignment, now: int) -> tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]:
+    """Return an assignment whose audience is known, and its terms and people, before and after."""
+    (old, before), (new, after) = one.current(now, live=True), one.current(now, live=False)
+    return one, old, before or 0, new, after or 0
 
 
 def _people_by_terms(
-    assignments: Sequence[AudienceAssignment], now: int
+    assignments: Iterable[tuple[AudienceAssignment, Terms | None, Bits, Terms | None, Bits]],
 ) -> Mapping[frozenset[tuple[Terms | None, Terms | None]], Bits]:
     """Return the terms, before and after, of all assignments that people have → who has exactly these.
 
     None: the assignment does not hold them on that side, or its window is over.
     """
     by_terms: defaultdict[tuple[Terms | None, Terms | None], Bits] = defaultdict(int)
-    for one in assignments:
-        (old, before), (new, after) = _current(one.before, now), _current(one.after, now)
+    for _, old, before, new, after in assignments:
         by_terms[old, new] |= before & after
         by_terms[old, None] |= before & ~after
         by_terms[None, new] |= after & ~before
@@ -236,7 +218,8 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
     """
     held: defaultdict[tuple[HeldContent, HeldContent], Bits] = defaultdict(int)
     sets: Counter[str] = Counter()
-    for both_terms, people in _people_by_terms(assignments, now).items():
+    sides = [_both_sides(one, now) for one in assignments]
+    for both_terms, people in _people_by_terms(sides).items():
         old, new = (frozenset(filter(None, terms)) for terms in zip(*both_terms, strict=True))
         before, after = (held_content(terms, format_epoch) for terms in (old, new))
         held[before, after] |= people
@@ -252,8 +235,7 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
             sets[name] |= people
         sets["archived_soon"] |= people & _archived_within(ends, old, now + HORIZON) if new else 0
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
-    for one in assignments:
-        (terms, had), (new_terms, has) = _current(one.before, now), _current(one.after, now)
+    for one, terms, had, new_terms, has in sides:
         # Other terms concern everybody on either side.
         differs = had ^ has if terms == new_terms else had | has
         for cause in one.causes if differs else ():

@@ -6,34 +6,29 @@ assignment is created because it is missing, a second response must list the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import chain
-from math import inf
 from typing import Any, Final, TypeAlias
-
-from msgspec import Struct
 
 from lmsconf.api.spec.dialect_candidates import EVERYONE_ID, ON_EXISTING
 from lmsconf.kinds.assignment.parse import named_contents
+from lmsconf.kinds.assignment.target_ids import ContentResolver
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     Audiences,
     ContentRow,
     TargetRow,
-    kind_from_target_type,
     may_be_for,
     parse_target_row,
     readable_time,
 )
 from lmsconf.kinds.kind_functions import diff
-from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
     EDITS,
-    EVERYONE,
     GROUP,
     IN_PROGRESS,
     SMART_GROUP,
@@ -41,18 +36,19 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.shared.manifest_entry import format_time
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import object_list, require_object, text_or_none
 from lmsconf.model.address import RemoteId
-from lmsconf.model.calls import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.guards import SMALL
-from lmsconf.model.names import grouped, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.check_guards import least_live_within_share, may_exceed_share
+from lmsconf.planner.check_guards import least_live_within_share
 from lmsconf.planner.read.learner_progress import read_in_progress
 from lmsconf.planner.read.needed_listings import (
+    EditRow,
+    Matched,
     ReadContext,
     has_difference,
     read_listing,
@@ -61,33 +57,24 @@ from lmsconf.planner.read.needed_listings import (
 
 TargetsByContent: TypeAlias = "dict[RemoteId, tuple[TargetRow, ...]]"
 _AT_ONCE: Final = 32
+_NAMED: Final = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
+"""The kinds that are matched before assignments, which name them."""
 
 
-def read_targets(
-    api: Api, contents: Sequence[ContentRow], edits: dict[RemoteId, EditRow] | None = None
-) -> TargetsByContent:
-    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets.
+def read_targets(reading: ReadContext, contents: Sequence[ContentRow]) -> TargetsByContent:
+    """The targets of each content, and their last edits, where these are wanted, into `last_edits`.
 
-    edits: gets the last edits of the targets, by id; None: they are not wanted.
+    Raises InvalidResponse for a response without its list, which would read as no targets.
     """
-    answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
+    answers = reading.api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     targets: TargetsByContent = {}
     for content, answer in zip(contents, answers, strict=True):
-        listed = object_list(require_object(answer, "the targets"), "targets")
-        targets[content.id] = tuple(parse_target_row(content.id, one) for one in listed)
-        if edits is not None:
-            edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
+        targets[content.id] = tuple(
+            parse_target_row(content.id, one) for one in object_list(require_object(answer, "the targets"), "targets")
+        )
+        if reading.edits:
+            reading.last_edits.update((edit.id, edit) for edit in parse_edit_rows(content.id, answer))
     return targets
-
-
-class EditRow(Struct, frozen=True):
-    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
-
-    listing = EDITS
-
-    id: RemoteId
-    by: str | None
-    at: str | None
 
 
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
@@ -120,9 +107,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     contents = reading.found[CONTENT] = read_listing(reading.api, CONTENT)
     yield
     wanted = _wanted(reading, contents.rows)
-    edits: dict[RemoteId, EditRow] | None = {} if reading.edits else None
-    targets = read_targets(reading.api, wanted, edits)
-    reading.editors.update(RemoteId(edit.by) for edit in (edits or {}).values() if edit.by and "@" not in edit.by)
+    targets = read_targets(reading, wanted)
     people = _people_of(reading, targets)
     if people is None:
         reading.needs_all_people = True
@@ -133,8 +118,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     yield
     if people is None:
         _read_in_progress(reading, contents, targets, lists_people=True)
-    doubtful = _lacking(reading, wanted, targets)
-    again = read_targets(reading.api, [content for content in wanted if content.id in doubtful], edits)
+    listing = sorted_listing(chain.from_iterable(targets.values()), None)
+    doubtful = _lacking(reading, _match(reading, contents, listing))
+    again = read_targets(reading, [content for content in wanted if content.id in doubtful])
     differs = [
         one.name
         for one in wanted
@@ -144,9 +130,11 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
     incomplete = contents.incomplete or why
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
-    if edits is not None:
-        reading.found[EDITS] = sorted_listing((edits[row.id] for row in listing.rows if row.id in edits), incomplete)
-    _count_others(reading, contents, {row.id for row in wanted}, listing)
+    if reading.edits:
+        edits = (reading.last_edits[row.id] for row in listing.rows if row.id in reading.last_edits)
+        reading.found[EDITS] = sorted_listing(edits, incomplete)
+    others = [row for row in contents.rows if row.id not in targets]
+    _count_others(reading, others, _match(reading, contents, listing), len(listing.rows))
 
 
 def _read_in_progress(
@@ -167,16 +155,11 @@ def _read_in_progress(
         return frozenset()
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
-    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if name in reading.needed]
     rows = sorted_listing(chain.from_iterable(targets.values()), None)
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: rows}
-    listings |= {kind: reading.listings[kind] for kind in (*groups, *([USER] if lists_people else []))}
-    audiences = reading.plan_context(listings).audiences
-    closing: dict[RemoteId, TargetRow] = {}
+    matches = [*_match(reading, contents, rows, [kind for kind in _NAMED if lists_people or kind != USER])]
+    audiences = matches[0][0].audiences
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
-    for version in () if reading.edits else reading.versions:
-        planning, _ = reading.match(CONTENT_TARGET, listings, version, after=groups)
-        closing |= {row.id: row for row in planning.closing}
+    closing = {} if reading.edits else {row.id: row for planning, _ in matches for row in planning.closing}
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, rows.rows, audiences)}
     if not closing:
         return frozenset()
@@ -220,69 +203,61 @@ def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentR
     owned = () if reading.policy.only else reading.policy.ownership.get(CONTENT_TARGET, ())
     if (
         reading.everything
-        or CONTENT_TARGET in reading.sought
+        or CONTENT_TARGET in reading.chosen.sought_kinds()
         or "all" in owned
         # A live group will be deleted, and with it its assignments of any content.
-        or any(reading.may_delete(kind) and reading.has_deletions(kind) for kind in (GROUP, SMART_GROUP))
+        or any(
+            reading.chosen(deletion.address)
+            for kind in (GROUP, SMART_GROUP)
+            if reading.may_delete(kind)
+            for _, matched in reading.matches(kind)
+            for deletion in matched.deletions
+        )
     ):
         return list(rows)
     entries = chain(*reading.manifests.of_kind(CONTENT_TARGET))
     specs: list[AssignmentSpec] = [one.spec for one in entries if reading.chosen(one.address)]
     names = {name for spec in specs for name in (spec.content, *named_contents(spec))}
-    pins = [*(spec.content_pins for spec in specs), *(old.content_pins for spec in specs for old in spec.replaces)]
-    ids = {id for one in pins for id in one.values()}
+    ids = {
+        id
+        for spec in specs
+        for pins in (spec.content_pins, *(old.content_pins for old in spec.replaces))
+        for id in pins.values()
+    }
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
-def _lacking(reading: ReadContext, catalog: list[ContentRow], targets: TargetsByContent) -> set[RemoteId]:
-    """Return the contents for which an assignment would be created, according to their targets, judged by names.
-
-    A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
-    """
-    wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
-    if not wanted:
-        return set()
-    ids = {
-        (kind, KINDS[kind].normalize_name(row.name)): row.id
-        for kind in (GROUP, SMART_GROUP, USER)
-        for row in reading.listings[kind].rows
-    }
-    ids[EVERYONE.kind, EVERYONE.name] = reading.api_spec.behaviour(EVERYONE_ID)
-    named = grouped(catalog, lambda content: normalize_name(content.name))
-    live = {(row.content, str(row.target)) for row in chain.from_iterable(targets.values())}
-    out: set[RemoteId] = set()
-    for assignment in wanted:
-        target = ids.get((assignment.audience.kind, assignment.audience.name))
-        contents = [
-            *(content.id for content in named.get(assignment.content, ())),
-            *(RemoteId(pin) for pin in assignment.content_pins.values() if pin in targets),
-        ]
-        out.update(id for id in contents if target is None or (id, target) not in live)
-    return out
-
-
-def _count_others(
+def _match(
     reading: ReadContext,
     contents: Listing[ContentRow],
-    named: set[RemoteId],
     listing: Listing[TargetRow],
-) -> None:
+    before: Sequence[str] = _NAMED,
+) -> Iterator[Matched]:
+    """Match each version of the assignments with what was read, after the kinds that these name."""
+    listings: dict[str, Listing[Any]] = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
+    listings |= {CONTENT: contents, CONTENT_TARGET: listing}
+    return (reading.match(CONTENT_TARGET, listings, version, after=before) for version in reading.versions)
+
+
+def _lacking(reading: ReadContext, matches: Iterable[Matched]) -> set[RemoteId | None]:
+    """Return the contents for which an assignment would be created."""
+    doubtful: set[RemoteId | None] = set()
+    for planning, matched in matches:
+        missing = [one.declared for one in matched.matches if one.row is None and reading.chosen(one.address)]
+        doubtful.update(map(ContentResolver(planning).find_id, missing))
+    return doubtful
+
+
+def _count_others(reading: ReadContext, others: Sequence[ContentRow], matches: Iterable[Matched], live: int) -> None:
     """Read assignments of further contents while the share that changes exceeds a guard.
 
-    The share is of all live assignments, so each further one can only lower it.
+    The share is of all live assignments, so each further one can only lower it. live: how many were read.
     """
-    others = [row for row in contents.rows if row.id not in named]
-    guards, live = reading.policy.guards.limits, len(listing.rows)
-    recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
-    declared = [resource.spec for resource in reading.declared_of(CONTENT_TARGET)]
-    may_go = reading.may_delete(CONTENT_TARGET) or recreates or any(spec.replaces for spec in declared)
-    may_matter = (may_go and may_exceed_share(guards["removals"], inf, live)) or may_exceed_share(
-        guards["updates"], len(declared), live
-    )
-    if not others or reading.policy.additive or not may_matter:
+    if not others or reading.policy.additive:
         return
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
-    both = [_changing(reading, listings, version, recreates) for version in reading.versions]
+    guards = reading.policy.guards.limits
+    recreates = reading.api_spec.behaviour(ON_EXISTING) == "recreate"
+    both = [_changing(reading, *matched, recreates) for matched in matches]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
     enough = max(
         least_live_within_share(removed, guards["removals"]),
@@ -292,20 +267,14 @@ def _count_others(
         rows: list[TargetRow] = []
         for start in range(0, len(others), _AT_ONCE):
             if live + len(rows) < enough:
-                rows.extend(chain(*read_targets(reading.api, others[start : start + _AT_ONCE]).values()))
+                rows.extend(chain(*read_targets(reading, others[start : start + _AT_ONCE]).values()))
         reading.found[UNNAMED_TARGETS] = Listing(rows=tuple(rows))
 
 
 def _changing(
-    reading: ReadContext,
-    listings: Mapping[str, Listing[Any]],
-    version: Manifests,
-    recreates: bool,
+    reading: ReadContext, planning: PlanContext, matched: MatchResult[Any, Any], recreates: bool
 ) -> tuple[int, int]:
-    """Return how many live assignments would be deleted and how many updated in place, according to listings."""
-    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
-    needed = {kind: reading.listings[kind] for kind in before if kind in reading.needed}
-    planning, matched = reading.match(CONTENT_TARGET, {**needed, **listings}, version, after=before)
+    """Return how many live assignments would be deleted and how many updated in place."""
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     changed = sum(
         has_difference(diff(planning, match))
@@ -313,15 +282,3 @@ def _changing(
         if match.row and reading.chosen(match.address)
     )
     return (removed + changed, 0) if recreates else (removed, changed)
-
-
-def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Find an empty listing of groups to which content is assigned.
-
-    A single missing group does not contradict it: it may have been deleted by hand.
-    """
-    for kind in (GROUP, SMART_GROUP):
-        if kind in snapshot.listings and not snapshot.of(kind).rows:
-            named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
-            if named:
-                yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"

@@ -9,7 +9,6 @@ reliable, so the extended listing is used only if it has the same people as the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -17,7 +16,8 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_candidates import ADD_MODE
 from lmsconf.api.spec.operations import USERS
-from lmsconf.errors import ApiError, InvalidResponse, Problem, Rejected, Severity
+from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
+from lmsconf.kinds.assignment.types import TargetRow, kind_from_target_type
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration
 from lmsconf.kinds.group import GroupRow, ManualGroupSpec, has_members_to_compare
@@ -40,6 +40,7 @@ from lmsconf.planner.read.needed_listings import (
     read_listing,
     sorted_listing,
 )
+from lmsconf.planner.read.people_listings import read_shown_people
 
 
 def read_fields(reading: ReadContext) -> Iterator[None]:
@@ -105,10 +106,10 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         extended = _extended_rows(reading)
         yield
         yield
-        people = reading.listings[USER]
-        ids = () if people.incomplete else {row.id for row in people.rows}
-        by_person = _from_people(reading, extended, [*wanted, *compared], ids)
-        details = by_person or _from_groups(reading.api, wanted, compared)
+        people = {row.id for row in reading.listings[USER].rows}
+        details = _from_people(reading, extended, [*wanted, *compared], people) or _from_groups(
+            reading.api, wanted, compared
+        )
     else:
         details = _from_groups(reading.api, wanted, compared)
         reading.people_in_lists.update(_people_in(details.values()))
@@ -143,7 +144,10 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
     reading.extended_rows()
     members, managers = reading.extended_info.members, reading.extended_info.managers
     others = set[RemoteId]().union(*(ids[id] for ids in (members, managers) for id in groups)) - listed
-    archived |= _unlisted_among(reading, others - {row.id for row in people.rows})
+    unlisted = sorted(others - {row.id for row in people.rows})
+    shown = read_shown_people(reading.api, unlisted)
+    # The service may refuse to show those who are archived.
+    archived.update(id for id in unlisted if id not in shown or shown[id].get("archivedAt"))
 
     def whole(ids: frozenset[RemoteId] | None, others: set[RemoteId]) -> frozenset[RemoteId] | None:
         return None if ids is None else ids | (others & archived)
@@ -156,20 +160,10 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
-    planning, matched = reading.match(GROUP, listings, reading.manifests)
+    listing = sorted_listing(groups.values(), None)
+    planning, matched = reading.match(GROUP, {GROUP: listing, USER: reading.listings[USER]}, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
-
-
-def _unlisted_among(reading: ReadContext, ids: Collection[RemoteId]) -> set[RemoteId]:
-    """Return those of some people who are archived, or whose ids the service rejects."""
-    found = set(ids)
-    for id in sorted(ids):
-        with suppress(Rejected):
-            if not require_object(reading.api.get("users.get", path={"userId": id}), "a user").get("archivedAt"):
-                found.remove(id)
-    return found
 
 
 def read_group_members(
@@ -261,13 +255,21 @@ def read_smart_groups(reading: ReadContext) -> Iterator[None]:
     reading.found[SMART_GROUP] = sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
-def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
+def find_contradicted_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Find a listing of fields or groups that another one contradicts; yield it, and why.
+
+    A condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields). An empty
+    listing of groups to which content is assigned; a single missing group may have been deleted by hand.
+    """
     known = {row.id for row in snapshot.rows(FieldRow)}
     conditions = ((row.name, one.field) for row in snapshot.rows(SmartGroupRow) for one in row.conditions or ())
     unlisted = next(((name, id) for name, id in conditions if id and id not in known), None)
     if CUSTOM_FIELD in snapshot.listings and unlisted:
         yield CUSTOM_FIELD, f"smart group {unlisted[0]} names field id {unlisted[1]}, which is not among them"
+    named = {kind_from_target_type(row.type): row for row in reversed(snapshot.rows(TargetRow))}
+    for kind in (GROUP, SMART_GROUP):
+        if kind in snapshot.listings and not snapshot.of(kind).rows and (row := named.get(kind)):
+            yield kind, f"none returned, but content {row.content} is assigned to id {row.target} of them"
 
 
 def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -> Iterator[Problem]:
@@ -279,8 +281,11 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
     the members, or, where one of them has no account before the plan, only their number.
     """
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
-    changed = (group for group in plan.effects.groups if group.address.kind == SMART_GROUP and group.after is not None)
-    groups = {group.address: group for group in changed if group.address not in deleted}
+    groups = {
+        group.address: group
+        for group in plan.effects.groups
+        if group.address.kind == SMART_GROUP and group.after is not None and group.address not in deleted
+    }
     ids = {**{change.address: change.id for change in plan.changes if change.id is not None}, **created}
     ids |= smart_group_ids(api, groups.keys() - ids.keys())
     wanted = [address for address in groups if address in ids]
@@ -290,9 +295,9 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
         if members is None or _is_predicted(group, members):
             continue
         if active is None:
-            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             # Whom the plan unarchives was not counted either.
             unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
+            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
         listed = len(members & active)
         if not _is_predicted(group, members & active):

@@ -52,8 +52,8 @@ def with_progress(api: Api, effects: Effects, losses: Mapping[RemoteId, Sequence
                 contents[id] = _with_progress(api, contents[id], people, now)
     except UNREADABLE as error:
         # Results may need a right that the credential lacks. The numbers of people do not rest on them.
-        reason = f"the progress of those who lose content was not read: {error}"
-        effects = replace(effects, reasons=(*effects.reasons, reason))
+        reasons = (*effects.reasons, f"the progress of those who lose content was not read: {error}")
+        effects = replace(effects, reasons=reasons)
     return replace(effects, contents=tuple(contents.values()))
 
 
@@ -72,10 +72,8 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
 def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
     """Return the latest result of each person for a content, by person id. people: None for all."""
     latest: dict[str, _Result] = {}
-    batches = [people]
-    if people is not None:
-        batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
-    for wanted in batches:
+    starts = range(0, len(people or ()), _AT_ONCE)
+    for wanted in [None] if people is None else [people[start : start + _AT_ONCE] for start in starts]:
         for row in _rows(api, {"contentIds": [content], **({} if wanted is None else {"userIds": [*wanted]})}):
             person, result = optional_text(row, "userId"), _parse(row)
             is_wanted = bool(person) if wanted is None else person in wanted
@@ -130,10 +128,9 @@ def _members(api: Api, id: RemoteId, audience: tuple[str, RemoteId] | None) -> f
     """
     if audience is None:
         raise InvalidResponse(f'the id "{id}" is that of several of a group, a smart group and a person')
-    kind = audience[0]
-    if kind == GROUP:
+    if audience[0] == GROUP:
         return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
-    if kind == USER:
+    if audience[0] == USER:
         return frozenset({id})
     [members] = read_members(api, [id])
     if members is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, reduce
 from itertools import chain
 from threading import Lock
@@ -18,7 +18,7 @@ from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS, named_emails
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, EDITS, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import parse_id_and_name
@@ -69,6 +69,16 @@ class ReadScope(Struct, frozen=True):
     people: frozenset[RemoteId] = frozenset()
 
 
+class EditRow(Struct, frozen=True):
+    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
+
+    listing = EDITS
+
+    id: RemoteId
+    by: str | None
+    at: str | None
+
+
 def _needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
     """Return the kinds whose listings must be read if manifests, ownership or the selection cover a kind.
 
@@ -103,8 +113,8 @@ class ReadContext:
     people the first page has, 0 if people are not listed.
     By the second: people_in_lists: the ids of all people in the rows that are compared, and those that named people
     had when a plan was made. needs_all_people: whether these are not known, so that all people are listed.
-    targets: the targets of the contents that were read, by content. editors: ids of last editors, for a drift report;
-    some may be no people of the workspace.
+    targets: the targets of the contents that were read, by content. last_edits: those of targets, by id, for a drift
+    report; some may be by no people of the workspace.
     found: the listings of the snapshot.
     """
 
@@ -126,12 +136,10 @@ class ReadContext:
             if manifests is not None
         ]
         self.manifests = reduce(merge_manifests, self.versions)
-        self.declared, self.absent = self.manifests.declared, self.manifests.absent
-        self.chosen = Selection(self.declared, policy, absent=self.absent)
-        self.sought = self.chosen.sought_kinds()
+        self.chosen = Selection(self.manifests.declared, policy, absent=self.manifests.absent)
         self.people: int | None = None
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
-        self.editors: set[RemoteId] = set()
+        self.last_edits: dict[RemoteId, EditRow] = {}
         self.named_people = wanted.people
         self.people_in_lists: set[RemoteId] = {*wanted.people}
         self.needs_all_people = False
@@ -149,14 +157,14 @@ class ReadContext:
         """Return whether manifests, ownership or the selection cover a kind."""
         return (
             self.everything
-            or kind in self.sought
+            or kind in self.chosen.sought_kinds()
             or (not self.policy.only and bool(self.policy.ownership.get(kind)))
-            or any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
+            or any(self.chosen(one.address) for one in chain(*self.manifests.of_kind(kind)))
         )
 
     def may_delete(self, kind: str) -> bool:
         """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
-        return any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent) or (
+        return any(self.chosen(entry.address) for entry in self.manifests.of_kind(kind)[1]) or (
             not self.policy.only and bool(self.policy.ownership.get(kind))
         )
 
@@ -174,17 +182,8 @@ class ReadContext:
 
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
-        entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
-        return emails_of([entry for entry in entries if self.chosen(entry.address)])
-
-    def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
-        """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
-        return PlanContext(
-            Snapshot(workspace="", url="", taken_at="", people=None, listings=listings),
-            self.policy,
-            self.api_spec,
-            self.chosen,
-        )
+        entries = chain[DesiredResource[Any] | DeleteEntry[Any]](self.manifests.declared, self.manifests.absent)
+        return emails_of(entry for entry in entries if self.chosen(entry.address))
 
     def match(
         self, kind: str, listings: Mapping[str, Listing[Any]], manifests: Manifests, after: Iterable[str] = ()
@@ -193,7 +192,9 @@ class ReadContext:
 
         after: the kinds to match before it, whose names its declarations use.
         """
-        planning = self.plan_context(listings)
+        # There is no snapshot before the end of the reading.
+        so_far = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+        planning = PlanContext(so_far, self.policy, self.api_spec, self.chosen)
         for other in after:
             match_kind(planning, other, *manifests.of_kind(other))
         return planning, match_kind(planning, kind, *manifests.of_kind(kind))
@@ -210,10 +211,6 @@ class ReadContext:
             matched.deletions or any(match.row and has_difference(diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
-
-    def has_deletions(self, kind: str) -> bool:
-        """Return whether a live resource of a kind is deleted, according to its listing."""
-        return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
     def rows_to_read(
         self,
@@ -241,7 +238,7 @@ class ReadContext:
         return [row for row in listing.rows if row.id in wanted], others
 
 
-def emails_of(entries: Collection[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
+def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
     return frozenset(chain.from_iterable(map(named_emails, entries)))
 

@@ -7,7 +7,8 @@ shared parts, one row for each person (API specification, User list entry).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from sys import intern
 from typing import Final, TypeAlias
@@ -15,21 +16,31 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 
 from lmsconf.api.spec.operations import USERS
-from lmsconf.errors import InvalidResponse
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
     comparable,
     optional_text,
     parse_answer,
+    require_object,
     require_text,
 )
 from lmsconf.kinds.user.types import RIGHTS, AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import Api
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 
 Row: TypeAlias = dict[str, Json]
+
+
+def read_shown_people(api: Api, ids: Iterable[str]) -> dict[str, Row]:
+    """Return the row of each person that the service does not refuse to show."""
+    people: dict[str, Row] = {}
+    for id in ids:
+        with suppress(Rejected):
+            people[id] = dict(require_object(api.get("users.get", path={"userId": id}), "a user"))
+    return people
 
 
 class ExtendedInfoListing(Struct):
@@ -105,8 +116,7 @@ class PeopleWithAnswers(Struct):
         answers: tuple[Answer, ...] | None = None
         # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
         if held in (None, []) or isinstance(held, dict):
-            parsed = [self._answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
-            pairs = tuple([pair for pair in parsed if pair is not None])
+            pairs = tuple(filter(None, (self._answer(name, value) for name, value in sorted(members(held).items()))))
             answers = self._rows.setdefault(pairs, pairs)
         self.people[id] = AnswersRow(
             id, answers, "customFields" in row, optional_text(row, "email"), bool(row.get("archivedAt"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from functools import partial
 from itertools import repeat
 from typing import Any, Final
@@ -30,7 +29,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
 )
-from lmsconf.kinds.shared.plan_context import MatchResult
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
@@ -51,10 +50,10 @@ from lmsconf.model.calls import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments
+from lmsconf.planner.read.assignments import read_assignments
 from lmsconf.planner.read.fields_and_groups import (
     copies_answers,
-    find_unlisted_fields,
+    find_contradicted_listings,
     loses_answers,
     may_copy_answers,
     may_delete_fields,
@@ -63,12 +62,11 @@ from lmsconf.planner.read.fields_and_groups import (
     read_smart_groups,
 )
 from lmsconf.planner.read.needed_listings import (
-    Matched,
     ReadContext,
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import Row
+from lmsconf.planner.read.people_listings import Row, read_shown_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
@@ -118,13 +116,14 @@ def read_people(reading: ReadContext) -> Iterator[None]:
 
 def _with_attributes(reading: ReadContext, listing: Listing[PersonRow], rows: ListedRows) -> Listing[PersonRow]:
     """Return the listing with declared attributes, and groups that people lose; count who holds choices."""
-    matched = reading.match(USER, {USER: listing}, reading.manifests)
-    listing = read_attributes(reading, matched, listing, rows)
+    planning, matched = reading.match(USER, {USER: listing}, reading.manifests)
+    listing = read_attributes(reading, planning, matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
-        holders = (HolderRow(RemoteId(id), people) for id, people in held.items())
-        reading.found[HOLDERS] = sorted_listing(holders, rows.incomplete)
-    return read_managed_groups(reading, matched[1], listing)
+        reading.found[HOLDERS] = sorted_listing(
+            (HolderRow(RemoteId(id), people) for id, people in held.items()), rows.incomplete
+        )
+    return read_managed_groups(reading, matched, listing)
 
 
 def count_people(api: Api) -> ListedRows:
@@ -162,9 +161,9 @@ def _looked_up(reading: ReadContext, first: ListedRows, most: int, keep: Callabl
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     # So that drift can name them; of one who is no person of the workspace the id is shown.
-    for id in sorted(reading.editors - known.union(others))[:_FEW_LOOKUPS]:
-        with suppress(Rejected):
-            people.append(keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))))
+    editors = {edit.by for edit in reading.last_edits.values() if edit.by and "@" not in edit.by}
+    few = sorted(editors - known.union(others))[:_FEW_LOOKUPS]
+    people += map(keep, read_shown_people(reading.api, few).values())
     return ListedRows(rows=(*first.rows, *people), total=first.total)
 
 
@@ -186,8 +185,11 @@ def _unlisted(reading: ReadContext, rows: ListedRows, keep: Callable[[Row], Row]
 def _ids_by_email(reading: ReadContext, emails: AbstractSet[str]) -> set[RemoteId]:
     """Return the ids that the extended listing has for e-mails. How its filter matches is not documented."""
     queries = [{"filter": email} for email in sorted(emails)] if len(emails) <= _FEW_LOOKUPS else [{}]
-    keep = keep_keys("userId", "email")
-    rows = (row for query in queries for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep).rows)
+    rows = (
+        row
+        for query in queries
+        for row in reading.api.rows(EXTENDED_INFO, query=query, keep=keep_keys("userId", "email")).rows
+    )
     return {RemoteId(str(row["userId"])) for row in rows if normalize_email(str(row.get("email") or "")) in emails}
 
 
@@ -220,7 +222,11 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 
 
 def read_attributes(
-    reading: ReadContext, matched: Matched, listing: Listing[PersonRow], rows: ListedRows
+    reading: ReadContext,
+    planning: PlanContext,
+    matched: MatchResult[PersonSpec, PersonRow],
+    listing: Listing[PersonRow],
+    rows: ListedRows,
 ) -> Listing[PersonRow]:
     """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
 
@@ -228,10 +234,9 @@ def read_attributes(
     do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
     that reading again for fewer people gives equal rows.
     """
-    planning, result = matched
     specs: dict[str, PersonSpec] = {
         str(match.row.id): match.declared.spec
-        for match in result.matches
+        for match in matched.matches
         if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
     listed = {
@@ -242,28 +247,25 @@ def read_attributes(
     listing = _with_details(listing, listed)
     asked = {id for id, spec in specs.items() if not spec.declared_keys.isdisjoint(SINGLE_KEYS)}
     rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
-    everybody: ListedRows | None = None
-    if reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights):
-        everybody = reading.extended_rows()
-        held = _rights_among(everybody, listed.keys() if reading.everything else rights)
+    reads_rights = reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights)
+    if reads_rights:
+        held = _extended_rights(reading, listed.keys() if reading.everything else rights)
         listing = _with_details(listing, held)
         rights = set() if reading.everything else rights - held.keys()
     asked |= rights
     people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
     if unshown := asked - people.keys():
-        everybody = everybody or reading.extended_rows()
-        listing = _with_details(listing, _rights_among(everybody, unshown))
+        reads_rights = True
+        listing = _with_details(listing, _extended_rights(reading, unshown))
     listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if everybody is None and not has_enough_declared_admins(planning, _again(result, listing)):
-        everybody = reading.extended_rows()
-    if everybody is not None:
-        reading.found[ADMIN] = admin_listing(everybody, listing.rows)
+    if reads_rights or not has_enough_declared_admins(planning, _again(matched, listing)):
+        reading.found[ADMIN] = admin_listing(reading.extended_rows(), listing.rows)
     return listing
 
 
-def _rights_among(everybody: ListedRows, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
+def _extended_rights(reading: ReadContext, ids: AbstractSet[str]) -> dict[str, dict[str, object]]:
     """Return the rights that the extended listing has of some people, by id."""
-    return {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in ids}
+    return {id: parse_rights(row) for row in reading.extended_rows().rows if (id := str(row["userId"])) in ids}
 
 
 def _with_details(listing: Listing[PersonRow], details: Mapping[Any, Mapping[str, Any]]) -> Listing[PersonRow]:
@@ -279,11 +281,8 @@ def _read_people(reading: ReadContext, ids: Sequence[str], archived: AbstractSet
     except Rejected:
         if archived.isdisjoint(ids):
             raise
-        people = _read_people(reading, [id for id in ids if id not in archived])
-        for id in archived & {*ids}:
-            with suppress(Rejected):
-                people[id] = dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user"))
-        return people
+        others = [id for id in ids if id not in archived]
+        return _read_people(reading, others) | read_shown_people(reading.api, sorted(archived & {*ids}))
     return {id: dict(require_object(answer, "a user")) for id, answer in zip(ids, answers, strict=True)}
 
 
@@ -297,8 +296,8 @@ def _listed_values(reading: ReadContext, row: Row, spec: PersonSpec | None) -> d
 
 def _single_values(spec: PersonSpec, row: Row) -> dict[str, object]:
     """Return the declared values that only the response for one person has, and the rights if compared."""
-    rights = parse_rights(row) if spec.needs_live_rights else {}
-    return parse_values(row, spec.declared_keys & SINGLE_KEYS) | rights
+    values = parse_values(row, spec.declared_keys & SINGLE_KEYS)
+    return values | parse_rights(row) if spec.needs_live_rights else values
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
@@ -306,7 +305,7 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
 
     Only where these decide who can manage.
     """
-    declared = [one for one in reading.declared if reading.chosen(one.address)]
+    declared = [one for one in reading.manifests.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
     if not named or reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody":
@@ -315,7 +314,7 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     named.update(old for one in people_entries for old in one.previously)
     pinned = {one.pin(reading.policy.workspace) for one in people_entries}
     wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
-    return _with_details(listing, _rights_among(reading.extended_rows(), wanted))
+    return _with_details(listing, _extended_rights(reading, wanted))
 
 
 def read_managed_groups(
@@ -379,7 +378,7 @@ def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     )
     doubts = {
         name: replace(listings[name], incomplete=reason)
-        for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
+        for name, reason in find_contradicted_listings(snapshot)
         if listings[name].incomplete is None
     }
     return replace(snapshot, listings={**listings, **doubts})
