@@ -14,14 +14,13 @@ from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     Body,
-    Names,
     Times,
     alike,
     is_text_list,
@@ -29,59 +28,11 @@ from lmsconf.planner.undo.three_way_merge import (
     restored_items,
     restores,
     same,
-    with_names,
 )
 from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
-
-
-ALL: Final = ""
-"""The key of what is left alone of a whole resource."""
-
-
-class LeftAlone(Struct, frozen=True, kw_only=True):
-    """What an undo leaves alone of a change. key: ALL for the whole resource.
-
-    values: of what others have changed since, the value before the run, as the run made it, and now.
-    """
-
-    change: Change
-    key: str
-    reason: str
-    values: tuple[Json, Json, Json] | None = None
-
-    @property
-    def is_of_name(self) -> bool:
-        """Whether it is the name of a resource that the run renamed."""
-        return self.key == KINDS[self.change.address.kind].name_key and self.change.before is not None
-
-    def warning(self, names: Names) -> Problem:
-        """Return the conflict to show. names: those that live resources have after the undo."""
-        address, hint = str(self.change.address), None
-        if self.values is not None:
-            was, run, now = (self._shown(value, names) for value in self.values)
-            hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
-        return Problem(
-            code="undo/conflict",
-            message=f"{address}: {self.reason}",
-            hint=hint,
-            severity=Severity.WARNING,
-            address=address,
-        )
-
-    def _shown(self, value: Json, names: Names) -> str:
-        """Return a value for people to read, also of what is not there."""
-        if value is None or value == []:
-            return "nothing"
-        named = with_names(
-            KINDS[self.change.address.kind], members(value) if self.key == ALL else {self.key: value}, names
-        )
-        value = named if self.key == ALL else named[self.key]
-        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-        whole = whole.replace(MARK, "")
-        return whole if len(whole) <= 200 else f"{whole[:200]}…"
 
 
 class Draft(Struct, kw_only=True, eq=False):
@@ -111,18 +62,12 @@ class Draft(Struct, kw_only=True, eq=False):
 
 
 class Drafter:
-    """Drafts the entries that undo the changes of a run.
-
-    there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left, left_values: what the drafts leave alone: first names and what they keep from being undone, then values.
-    """
+    """Drafts the entries that undo the changes of a run. conflicts: what it leaves alone, and why."""
 
     def __init__(self, times: Times) -> None:
         self._times, self._run = times, times.run
         self.drafts: list[Draft] = []
-        self.left: list[LeftAlone] = []
-        self.left_values: list[LeftAlone] = []
-        self.there_again: set[Address] = set()
+        self.conflicts: list[Problem] = []
         self._deleted_fields: set[str] = set()
 
     def undo(self, changes: Iterable[Change]) -> None:
@@ -138,19 +83,26 @@ class Drafter:
                     self._undo_deletion(kind, change)
                 case _:
                     self._undo_update(kind, change)
-        # Names are told first, because values refer to them.
-        self.left_values = [one for one in self.left if not one.is_of_name]
-        self.left = [one for one in self.left if one.is_of_name]
         self._leave_taken_names()
         self._give_answers_back()
 
-    def leave(self, change: Change, key: str, reason: str, values: tuple[Json, Json, Json] | None = None) -> None:
-        """Leave a key of a change alone, or all of it, for a reason. values: those that others have changed."""
-        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=values))
+    def leave(self, change: Change, reason: str, hint: str | None = None) -> None:
+        """Leave a change alone, or a part of it, for a reason."""
+        address = str(change.address)
+        self.conflicts.append(
+            Problem(
+                code="undo/conflict",
+                message=f"{address}: {reason}",
+                hint=hint,
+                severity=Severity.WARNING,
+                address=address,
+            )
+        )
 
-    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+    def _leave_changed(self, change: Change, what: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        self.leave(change, key, f"{key or 'it'} has changed since the run, and is left alone", (before, made, live))
+        hint = f"Before the run: {_shown(before)}. The run made: {_shown(made)}. Live now: {_shown(live)}."
+        self.leave(change, f"{what} has changed since the run, and is left alone", hint)
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
@@ -161,18 +113,15 @@ class Drafter:
             return
         live = times.body_now(kind, row)
         other = archived_instead(change) if kind.is_person else {}
-        changed = [
-            key
-            for key, value in made.items()
-            if not (key in other and alike(other[key], live.get(key)))
-            and not self._is_as_made(change, key, value, live.get(key))
-        ]
+        as_archived = {key for key, value in other.items() if alike(value, live.get(key))}
+        kept = ((key, value) for key, value in made.items() if key not in as_archived)
+        changed = next((key for key, value in kept if not self._is_as_made(change, key, value, live.get(key))), None)
         is_field = kind.name == CUSTOM_FIELD
         reason = _filled_since(made, live) or (answered_since(times.live, row, self._run.plan) if is_field else None)
-        if changed:
-            self._leave_changed(change, changed[0], None, made[changed[0]], live.get(changed[0]))
+        if changed is not None:
+            self._leave_changed(change, changed, None, made[changed], live.get(changed))
         elif reason is not None:
-            self.leave(change, ALL, f"it is not deleted: {reason}")
+            self.leave(change, f"it is not deleted: {reason}")
         else:
             if is_field:
                 self._deleted_fields.add(shown_name(kind, times.live, row))
@@ -186,10 +135,10 @@ class Drafter:
         if not isinstance(live, list):
             return not live
         late = items_of(self._times.body_made(change, {key: [*self._run.texts(change, key, unsure=True)]}), key)
-        if isinstance(made, list):
-            return all(item in late for item in (*_lacking(made, live), *_lacking(live, made)))
-        too_many = [item for item in items_of(made, "exclude") if item in live]
-        return all(item in late for item in (*_lacking(items_of(made, "include"), live), *too_many))
+        wanted = made if isinstance(made, list) else items_of(made, "include")
+        unwanted = live if wanted is made else items_of(made, "exclude")
+        differing = (*_lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
+        return all(item in late for item in differing)
 
     def _undo_relation(self, kind: Kind, change: Change) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
@@ -200,47 +149,42 @@ class Drafter:
         # An audience that is a text is an id, and the kind and name behind it are not recorded.
         if then is None or any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
             what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
-            self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
+            self.leave(change, f"it is not {what}: what it {was} is not recorded")
         elif row is None and not is_deleted and not self._run.has_only_deleted(change):
-            self.leave(change, ALL, "it is not changed back: it is not live any more")
+            self.leave(change, "it is not changed back: it is not live any more")
         else:
             live = None if row is None else times.body_now(kind, row)
             made = None if is_deleted or row is None else times.body_made(change, change.after)
-            wanted = _without_nulls(before) if made is None else before
-            is_restored = restores(wanted, made, live)
+            is_restored = restores(before, made, live)
             if is_restored:
-                self.drafts.append(Draft(change=change, kind=kind, row=row, body=wanted))
+                self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
             elif is_restored is None:
-                self._leave_changed(change, ALL, wanted, made, live)
-            elif is_deleted:
-                self.there_again.add(change.address)
+                self._leave_changed(change, "it", before, made, live)
 
     def _undo_deletion(self, kind: Kind, change: Change) -> None:
         """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
         times, run = self._times, self._run
         row = times.row_before(kind, change.id)
         if row is None:
-            self.leave(change, ALL, "it is not created again: what it was is not recorded")
+            self.leave(change, "it is not created again: what it was is not recorded")
             return
         id = times.recreated_id(kind, row, change)
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
             return
         body = _without_nulls(times.body_before(kind, row))
-        name = kind.normalize_name(str(body.pop(kind.name_key)))
+        name: str | None = kind.normalize_name(str(body.pop(kind.name_key)))
         body = self._without_missing(change, body)
         if id is not None:
-            self.there_again.add(change.address)
-            body = {key: {"include": value} for key, value in body.items() if key in _LISTS and value}
-        live, name_after = (None, name) if id is None else (times.row_now(kind, id), None)
-        self.drafts.append(Draft(change=change, kind=kind, row=live, name=name_after, body=body))
+            name, body = None, {key: {"include": body[key]} for key in _LISTS if body.get(key)}
+        self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), name=name, body=body))
 
     def _undo_update(self, kind: Kind, change: Change) -> None:
         """Draft the keys that the run changed with their earlier values."""
         times = self._times
         row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
         if row is None or then is None:
-            self.leave(change, ALL, "it is not changed back: it is not live any more")
+            self.leave(change, "it is not changed back: it is not live any more")
             return
         draft = Draft(change=change, kind=kind, row=row)
         before = {**members(change.before), **times.body_before(kind, then)}
@@ -297,7 +241,7 @@ class Drafter:
             reason = why_not_emptied(self._times.live, key, part)
             if reason is not None:
                 what = key if part is None else f"a part of {key}"
-                self.leave(draft.change, key, f"{what} is left as it is: {reason}")
+                self.leave(draft.change, f"{what} is left as it is: {reason}")
                 return False
         return is_restored is True
 
@@ -325,13 +269,12 @@ class Drafter:
         fields = [one for one in change.fields if one.path == key]
         added = {normalize_name(str(item)) for one in fields for item in one.added}
         removed = {normalize_name(str(item)) for one in fields for item in one.removed}
-        names: dict[str, str] = {}
-        for id, now in live.items():
-            was = before.get(id)
-            if was in renames and now not in (was, renames[was]):
-                self._leave_changed(change, key, was, renames[was], now)
-            if was is not None or now not in added:
-                names[id] = was if was in renames and now == renames[was] else now
+        names = {id: name for id, name in live.items() if id in before or name not in added}
+        for id, was in before.items():
+            if was in renames and live.get(id) == renames[was]:
+                names[id] = was
+            elif was in renames and live.get(id, was) != was:
+                self._leave_changed(change, key, was, renames[was], live[id])
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
         again = {name: id for id, name in before.items() if id not in names and name in free}
@@ -349,7 +292,7 @@ class Drafter:
             if len(there) < len(listed):
                 out[key] = [*there]
                 missing = count_noun(len(listed) - len(there), "person who is", "people who are")
-                self.leave(change, key, f"{key} lack {missing} not live any more")
+                self.leave(change, f"{key} lack {missing} not live any more")
         return out
 
     def _leave_taken_names(self) -> None:
@@ -368,8 +311,8 @@ class Drafter:
                 break
             free -= taken
         for draft in (one for one in claims if one not in free):
-            key, what = (draft.kind.name_key, "keeps its name") if draft.row else (ALL, "is not created again")
-            self.leave(draft.change, key, f'it {what}: another live resource has the name "{draft.name}"')
+            what = "is not created again" if draft.row is None else "keeps its name"
+            self.leave(draft.change, f'it {what}: another live resource has the name "{draft.name}"')
             draft.name = None
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
 
@@ -404,3 +347,12 @@ def _filled_since(made: Body, live: Body) -> str | None:
 
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
+
+
+def _shown(value: Json) -> str:
+    """Return a value for people to read, also of what is not there."""
+    if value is None or value == []:
+        return "nothing"
+    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = whole.replace(MARK, "")
+    return whole if len(whole) <= 200 else f"{whole[:200]}…"
