@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count, repeat
 from secrets import token_hex
 from typing import Any, Final
 
@@ -25,7 +25,6 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_table import KINDS, named_emails
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
@@ -45,8 +44,7 @@ from lmsconf.kinds.shared.manifest_entry import (
     not_compared_warning,
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.smart_group import SmartGroupRow
-from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PeopleDirectory, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
@@ -111,23 +109,17 @@ class RedactionContext:
         self.salt = token_hex(16)
         self.incomplete: dict[str, str] = {}
         self._active, self._hidden = active, hidden
-        self._counts: Counter[tuple[str, str, str, str]] = Counter()
+        self._counts: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
         return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
 
-    def redact_text(self, text: str) -> str:
-        """Return a text with random labels instead of the e-mails of undeclared people."""
-        if "@" not in text:
-            return text
-        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
-
     def redacted(self, value: Any) -> Any:
-        """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
+        """Return a row, or a value in one, with random labels for the e-mails of undeclared people, but for ids."""
         match value:
             case str():
-                return self.redact_text(value)
+                return EMAIL.sub(self._label_if_hidden, value) if "@" in value else value
             case Struct():
                 names = (name for name in value.__struct_fields__ if name != "id")
                 return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
@@ -137,12 +129,11 @@ class RedactionContext:
                 return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
 
-    def redact_people(
-        self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId] | None
-    ) -> frozenset[RemoteId] | None:
-        """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
-        if ids is None:
-            return None
+    def _label_if_hidden(self, email: re.Match[str]) -> str:
+        return _LABEL + token_hex(8) if normalize_email(email[0]) in self._hidden else email[0]
+
+    def redact_people(self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
+        """Return the ids of shown people in a list, and count the others."""
         for id in ids - self.shown:
             self.count_person(listing, of, list, id)
         return ids & self.shown
@@ -150,13 +141,12 @@ class RedactionContext:
     def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
-        self._counts[listing, of, list, status] += 1
+        self._counts[listing, of, list][status] += 1
 
     def counted_rows(self) -> Iterator[UnnamedRow]:
         """Yield the numbers of all lists."""
-        for listing, of, list in sorted({(listing, of, list) for listing, of, list, _ in self._counts}):
-            numbers = (self._counts[listing, of, list, status] for status in ("active", "archived", "unknown"))
-            yield UnnamedRow(listing, RemoteId(of), list, *numbers)
+        for (listing, of, list), number in sorted(self._counts.items()):
+            yield UnnamedRow(listing, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
 
 
 class RestoreContext:
@@ -177,19 +167,15 @@ class RestoreContext:
     def placeholder_ids(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
         """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
         for row in self.counted.get((listing, RemoteId(of), list), ()):
-            for archived, number in ((False, row.active), (True, row.archived)):
-                for _ in range(number):
-                    id = RemoteId(f"unnamed person {next(self._numbers)}")
-                    self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
-                    yield id
-            for _ in range(row.unknown):
-                yield RemoteId(f"unnamed {next(self._numbers)}")
+            for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
+                id = RemoteId(f"unnamed person {next(self._numbers)}")
+                self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
+                yield id
+            yield from (RemoteId(f"unnamed {next(self._numbers)}") for _ in range(row.unknown))
 
-    def restore_people(
-        self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None
-    ) -> frozenset[RemoteId] | None:
-        """Return a list with the people who are only counted in it; None for a list that was not read."""
-        return None if ids is None else ids.union(self.placeholder_ids(listing, of, list))
+    def restore_people(self, listing: str, of: str, list: str, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
+        """Return a list with the people who are only counted in it."""
+        return ids.union(self.placeholder_ids(listing, of, list))
 
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
@@ -198,11 +184,10 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
     specs = _declared_people(snapshot, manifests.declared)
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests)
-    directory = PeopleDirectory.of(people)
     redaction = RedactionContext(
         planning,
         # Of people who share an e-mail, none is active.
-        {row.id: row.id in directory.emails and row.name not in directory.archived for row in people},
+        {row.id: row.id in planning.people.emails and row.name not in planning.people.archived for row in people},
         frozenset(row.id for row in people if row.id in specs or row.name in named),
         named=named,
         hidden=frozenset(row.name for row in people) - named - quoted,
@@ -288,8 +273,8 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
     absent = (without_unknown_people(entry, new, problems.append) for entry in manifests.absent)
     return replace(
         manifests,
-        declared=tuple(entry for entry in declared if entry is not None),
-        absent=tuple(entry for entry in absent if entry is not None),
+        declared=tuple(filter(None, declared)),
+        absent=tuple(filter(None, absent)),
         problems=(*manifests.problems, *problems),
     )
 
@@ -303,10 +288,6 @@ def _texts(manifests: Manifests) -> Iterator[str]:
     """Return every string in the manifests' entries."""
     declared = [(entry.address.name, entry.spec, entry.previously, entry.about) for entry in manifests.declared]
     return texts_in([declared, [(entry.address.name, entry.spec) for entry in manifests.absent]])
-
-
-_LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
-"""Row type → its lists of people."""
 
 
 def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
@@ -324,10 +305,11 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
 
 
 def _changed_lists(
-    row: Any, change: Callable[..., frozenset[RemoteId] | None]
-) -> dict[str, frozenset[RemoteId] | None]:
-    """Return the lists of people of a row, changed. change: takes listing and id of the row, name and ids of a list."""
-    return {key: change(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())}
+    row: Any, change: Callable[[str, RemoteId, str, frozenset[RemoteId]], frozenset[RemoteId]]
+) -> dict[str, frozenset[RemoteId]]:
+    """Return the lists of people of a row that were read, changed. change: takes listing, id, name of list, and ids."""
+    lists = {key: getattr(row, key, None) for key in LISTS}
+    return {key: change(row.listing, row.id, key, ids) for key, ids in lists.items() if ids is not None}
 
 
 def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
@@ -412,7 +394,7 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
         if kinds and USER not in kinds:
             # The `name` of a target is that of its audience, which may be a person.
             is_group = row.label in (registry.name(GROUP, row.target), registry.name(SMART_GROUP, row.target))
-            yield replace(row, label=redaction.redact_text(row.label) if is_group else "")
+            yield replace(row, label=redaction.redacted(row.label) if is_group else "")
         elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
