@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
@@ -14,7 +14,6 @@ from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
-from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
@@ -36,29 +35,23 @@ _LISTS: Final = (*LISTS, "applications")
 
 
 class Draft(Struct, kw_only=True, eq=False):
-    """An entry that undoes a change. body: its keys beside name and id, with the names of live resources.
+    """An entry that undoes a change. body: its keys beside the id, with the names of live resources.
 
-    row: the live resource; None for one to create. name: the name that it is to take; None: the one it has.
+    Without a name in `body`, the resource keeps the one it has. row: the live resource; None for one to create.
     parts: the name of each live part → the one that it is to have.
     """
 
     change: Change
     kind: Kind
     row: Any = None
-    name: str | None = None
     body: Body = field(default_factory=dict)
     parts: Mapping[str, str] = {}
     absent: bool = False
 
     @property
-    def id(self) -> RemoteId | None:
-        """The id of the live resource; None if it is to be created."""
-        return None if self.row is None else self.row.id
-
-    @property
-    def name_after(self) -> str:
-        """The name after the undo."""
-        return self.name or self.kind.normalize_name(self.row.name)
+    def name(self) -> str | None:
+        """The name that it is to take; None: the one it has."""
+        return cast("str | None", self.body.get(self.kind.name_key))
 
 
 class Drafter:
@@ -113,9 +106,8 @@ class Drafter:
             return
         live = times.body_now(kind, row)
         other = archived_instead(change) if kind.is_person else {}
-        as_archived = {key for key, value in other.items() if alike(value, live.get(key))}
-        kept = ((key, value) for key, value in made.items() if key not in as_archived)
-        changed = next((key for key, value in kept if not self._is_as_made(change, key, value, live.get(key))), None)
+        kept = (key for key in made if key not in other or not alike(other[key], live.get(key)))
+        changed = next((key for key in kept if not self._is_as_made(change, key, made[key], live.get(key))), None)
         is_field = kind.name == CUSTOM_FIELD
         reason = _filled_since(made, live) or (answered_since(times.live, row, self._run.plan) if is_field else None)
         if changed is not None:
@@ -172,12 +164,11 @@ class Drafter:
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
             return
-        body = _without_nulls(times.body_before(kind, row))
-        name: str | None = kind.normalize_name(str(body.pop(kind.name_key)))
-        body = self._without_missing(change, body)
+        before = times.body_before(kind, row)
+        body = {key: self._live(change, key, value) for key, value in before.items() if value is not None}
         if id is not None:
-            name, body = None, {key: {"include": body[key]} for key in _LISTS if body.get(key)}
-        self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), name=name, body=body))
+            body = {key: {"include": body[key]} for key in _LISTS if body.get(key)}
+        self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), body=body))
 
     def _undo_update(self, kind: Kind, change: Change) -> None:
         """Draft the keys that the run changed with their earlier values."""
@@ -198,8 +189,6 @@ class Drafter:
                 self._mapping(draft, key, (before, made, live))
             elif self._is_restored(draft, key, before.get(key), made.get(key), live.get(key)):
                 draft.body[key] = before.get(key)
-        if kind.name_key in draft.body:
-            draft.name = str(draft.body.pop(kind.name_key))
         self.drafts.append(draft)
 
     def _mapping(self, draft: Draft, key: str, states: Sequence[Body]) -> None:
@@ -256,7 +245,7 @@ class Drafter:
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
         sides = self._times.body_made(change, {key: {"include": removed, "exclude": added}})[key]
-        wanted = self._without_missing(change, {key: _lacking(items_of(sides, "include"), now)})[key]
+        wanted = self._live(change, key, _lacking(items_of(sides, "include"), now))
         parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
@@ -283,43 +272,43 @@ class Drafter:
             listed |= {id: name for name, id in again.items()}
             draft.body[key] = [listed[id] for id in dict.fromkeys([*before, *live]) if id in listed]
 
-    def _without_missing(self, change: Change, body: Body) -> Body:
-        """Return an entry whose lists of people hold only live people; report how many are missing."""
-        out = dict(body)
-        for key in LISTS:
-            listed = items_of(body, key)
-            there = [item for item in listed if self._times.named(KINDS[USER], str(item))]
-            if len(there) < len(listed):
-                out[key] = [*there]
-                missing = count_noun(len(listed) - len(there), "person who is", "people who are")
-                self.leave(change, f"{key} lack {missing} not live any more")
-        return out
+    def _live(self, change: Change, key: str, value: Json) -> Json:
+        """Return a value of an entry, of a list of people only those who are live; report how many are missing."""
+        if key not in LISTS or not isinstance(value, list):
+            return value
+        there = [item for item in value if self._times.named(KINDS[USER], str(item))]
+        if len(there) < len(value):
+            missing = count_noun(len(value) - len(there), "person who is", "people who are")
+            self.leave(change, f"{key} lack {missing} not live any more")
+        return there
 
     def _leave_taken_names(self) -> None:
         """Leave the names that are not free, and do not become free with another name or a deletion."""
         claims = [draft for draft in self.drafts if draft.name is not None]
         twice = Counter((draft.kind.name, draft.name) for draft in claims)
         free = {draft for draft in claims if twice[draft.kind.name, draft.name] == 1}
-        while True:
-            leaving = {(one.kind.name, one.id) for one in self.drafts if one.absent or one in free}
-            taken = {
-                draft
-                for draft in free
-                if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
-            }
-            if not taken:
-                break
+        while taken := self._taken(free):
             free -= taken
         for draft in (one for one in claims if one not in free):
             what = "is not created again" if draft.row is None else "keeps its name"
             self.leave(draft.change, f'it {what}: another live resource has the name "{draft.name}"')
-            draft.name = None
+            del draft.body[draft.kind.name_key]
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
+
+    def _taken(self, free: set[Draft]) -> set[Draft]:
+        """Return those whose name another live resource has that is not deleted, and gets no other name of them."""
+        going = (one for one in self.drafts if one.row is not None and (one.absent or one in free))
+        leaving = {(one.kind.name, one.row.id) for one in going}
+        return {
+            draft
+            for draft in free
+            if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
+        }
 
     def _give_answers_back(self) -> None:
         """Draft the answers that were destroyed with fields and choices that are there again."""
         times, kind = self._times, KINDS[USER]
-        people = {one.id: one for one in self.drafts if one.kind.is_person and (one.body or one.name)}
+        people = {one.row.id: one for one in self.drafts if one.kind.is_person and one.body}
         back = [one.change for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent]
         for change, entry in ((of, entry) for of in back for entry in times.lost_answers(of)):
             row = times.row_now(kind, str(entry["id"]))
@@ -343,10 +332,6 @@ def _filled_since(made: Body, live: Body) -> str | None:
     """Return which text or list that the run did not declare is not empty now."""
     key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
     return None if key is None else f"it has {key} now, which the run did not give it"
-
-
-def _without_nulls(body: Body) -> Body:
-    return {key: value for key, value in body.items() if value is not None}
 
 
 def _shown(value: Json) -> str:

@@ -51,7 +51,12 @@ def _names_after(draft: Draft, times: Times) -> Names:
         return {}
     then = times.row_before(draft.kind, draft.change.id)
     earlier = "" if then is None else shown_name(draft.kind, times.before, then)
-    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), draft.name_after, draft.parts)
+    live = times.live_name(draft.kind, draft.row, earlier)
+    return named_parts(draft.kind, live, _name_after(draft), draft.parts)
+
+
+def _name_after(draft: Draft) -> str:
+    return draft.name or draft.kind.normalize_name(draft.row.name)
 
 
 def _entries(
@@ -68,9 +73,9 @@ def _entries(
         drafter.leave(draft.change, f"{key} {what}: {name} is not there")
         del body[key]
     if not kind.is_relation:
-        if not body and draft.name is None and not draft.absent:
+        if not body and not draft.absent:
             return []
-        body = {kind.name_key: draft.name_after, **({"id": draft.id} if draft.row else {}), **body}
+        body = {kind.name_key: _name_after(draft), **({} if draft.row is None else {"id": draft.row.id}), **body}
     wrong: list[Problem] = []
     entry = ManifestEntry(
         body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
