@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, TypeVar
 
 from lmsconf.model.canonical_json import Json
@@ -63,12 +64,8 @@ def _piles_up(name: str) -> bool:
 
     Unicode's Stream-Safe Text Format allows 30.
     """
-    height = 0
-    for char in name:
-        height = height + 1 if unicodedata.combining(char) else 0
-        if height > 30:
-            return True
-    return False
+    runs = groupby(name, key=lambda char: unicodedata.combining(char) > 0)
+    return any(is_marks and len(list(run)) > 30 for is_marks, run in runs)
 
 
 def casefold_name(name: str) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
@@ -34,16 +34,20 @@ if TYPE_CHECKING:
 class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     """What lints look at. manifests: what applies in the workspace.
 
-    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. draft: the plan; None
-    where only the manifests are known. sizes: how many people are in which audience after it, as far as that is known
-    exactly.
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. archived: the e-mails of
+    people known to be archived. field_types: by name. Both are as after the plan; where only the manifests are known,
+    as declared. draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes:
+    how many people are in which audience after it, as far as that is known exactly.
     """
 
     manifests: Manifests
     now: datetime
     timezone: tzinfo | None
+    archived: frozenset[str]
+    field_types: Mapping[str, str | None]
     draft: DraftPlan | None = None
-    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+    rows: Mapping[Address, Any] = {}
+    sizes: Mapping[Address, AudienceSize] = {}
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind by address: the order of files decides nothing."""
@@ -53,25 +57,6 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     def specs(self) -> Mapping[Address, Any]:
         """What is declared of each resource."""
         return {one.address: one.spec for one in self.manifests.declared}
-
-    @cached_property
-    def rows(self) -> Mapping[Address, Any]:
-        """The live row of each declared resource, in a plan; None for a new one."""
-        results = () if self.draft is None else self.draft.results.values()
-        return {match.address: match.row for result in results for match in result.matches}
-
-    @cached_property
-    def archived(self) -> frozenset[str]:
-        """The e-mails of people known to be archived: in a plan those after it, else those declared to be."""
-        if self.draft is not None:
-            return self.draft.planning.people.archived
-        return frozenset(one.address.name for one in self.of(USER) if one.spec.flags.get("archived"))
-
-    @cached_property
-    def field_types(self) -> Mapping[str, str | None]:
-        """The types of custom fields: in a plan those after it, else the declared ones."""
-        declared = {one.address.name: one.spec.type for one in self.of(CUSTOM_FIELD)}
-        return declared if self.draft is None else self.draft.planning.field_types
 
 
 def _suspicious_names(context: LintContext) -> Iterator[Problem]:
@@ -322,7 +307,15 @@ def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
 def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
-    context = LintContext(manifests=manifests.in_workspace(policy.workspace), now=now, timezone=policy.timezone)
+    here = manifests.in_workspace(policy.workspace)
+    fields, people = (here.of_kind(kind)[0] for kind in (CUSTOM_FIELD, USER))
+    context = LintContext(
+        manifests=here,
+        now=now,
+        timezone=policy.timezone,
+        archived=frozenset(one.address.name for one in people if one.spec.flags.get("archived")),
+        field_types={one.address.name: one.spec.type for one in fields},
+    )
     return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
@@ -332,7 +325,10 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
         manifests=draft.manifests,
         now=datetime.fromisoformat(draft.plan.created_at),
         timezone=draft.planning.policy.timezone,
+        archived=draft.planning.people.archived,
+        field_types=draft.planning.field_types,
         draft=draft,
+        rows={match.address: match.row for result in draft.results.values() for match in result.matches},
         sizes=sizes,
     )
     findings = _run(context, draft.lint_levels)
