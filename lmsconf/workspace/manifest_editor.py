@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,7 +30,6 @@ from lmsconf.manifest.edit.yaml_editor import (
     comparison_key_for,
     refuse_shared,
     refused_edit,
-    remove_emptied_list,
     replace_value,
     require_literal,
     set_key,
@@ -241,13 +241,9 @@ def _remove(node: Node) -> None:
 def _forget(entry: Node, name: str) -> None:
     """Remove a name from `previously`, since it is the current name again."""
     node = entry.get("previously")
-    items = node.items if node is not None and node.kind == "list" else []
-    names = [choice_key(unescape_variables(item.value())) for item in items]
-    removed = {at for at, own in enumerate(names) if own == normalize_name(name)}
-    if node is not None and removed:
-        refuse_shared(node)
-        node.removed |= removed
-        remove_emptied_list(entry, "previously", node)
+    names = [] if node is None or node.kind != "list" else cast("list[Json]", unescape_variables(node.value()))
+    if normalize_name(name) in map(choice_key, names):
+        change_list(entry, "previously", choice_key, [name], [])
 
 
 def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:

@@ -31,13 +31,6 @@ def escape_for_comment(text: str) -> str:
     return re.sub(f"{CONTROLS.pattern}|[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def format_scalar(value: Json, *, in_brackets: bool) -> str:
-    """Format a scalar. in_brackets: within brackets."""
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return str(value) if _is_plain(str(value), in_brackets) else double_quoted(str(value))
-
-
 def _key(word: str) -> str:
     """Format a key, in which variables are not substituted."""
     return word if _is_plain(word, flow=True) and word != "<<" else double_quoted(word)
@@ -61,7 +54,9 @@ def format_inline(value: Json, *, in_brackets: bool = True) -> str:
         return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(format_inline, value)) + "]"
-    return format_scalar(value, in_brackets=in_brackets)
+    if isinstance(value, str):
+        return value if _is_plain(value, in_brackets) else double_quoted(value)
+    return json.dumps(value)
 
 
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
@@ -223,8 +218,7 @@ def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
     if not node.is_changed:
         return []
-    in_block = _block_list_edits if node.kind == "list" else _block_mapping_edits
-    return (_bracket_edits if node.flow else in_block)(buffer, node)
+    return (_bracket_edits if node.flow else _block_edits)(buffer, node)
 
 
 def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
@@ -287,17 +281,17 @@ class Part(Struct, frozen=True):
     end: int
 
 
-def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove items of a list, and add new ones below the last that remains."""
+def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+    """Return the edits that remove parts of a block, and add new ones below the last. Raises UnsafeEdit."""
     rows = []
-    for dash, end in part_spans(buffer, node):
-        start = buffer.line_start(dash)
-        rows.append(Part(buffer.comment_above(start, rf" {{{dash - start}}}#"), dash, buffer.next_line(end)))
+    for begin, end in part_spans(buffer, node):
+        start = buffer.line_start(begin)
+        rows.append(Part(buffer.comment_above(start, rf" {{{begin - start}}}#"), begin, buffer.next_line(end)))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
-    if node.added:
-        splices.append(buffer.insert_lines(rows[-1].end, list(_new_items(buffer, node, (kept or rows)[-1]))))
-    elif not kept:
+    if node.added or node.added_keys:
+        splices.append(buffer.insert_lines(rows[-1].end, _new_lines(buffer, node, (kept or rows)[-1])))
+    elif not kept and node.kind == "list":
         # After the key, or the anchor of the list, stands `[]` then.
         key = next(key for key, value in cast(Node, node.parent).parts if value is node)
         begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
@@ -307,8 +301,13 @@ def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
-    """Remove one item, with the comment above it if comments in this list are about single items."""
+    """Remove one part, with the comment above it if comments in this list are about single items."""
     row = rows[at]
+    if not buffer.begins_line(row.start):
+        # The part is on the line of a dash: the next one moves there.
+        if at + 1 >= len(rows) or at + 1 in node.removed:
+            raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
+        return TextEdit(row.start, rows[at + 1].start)
     # A comment above the first item alone may be about the whole list, unless that has one in the line of its key.
     list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment] if rows[0].comment else ""
     others = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
@@ -321,9 +320,10 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> T
     return TextEdit(start, blanks.end() if takes_blanks else row.end)
 
 
-def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
-    """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
-    indent = buffer.text[buffer.line_start(beside.start) : beside.start]
+def _new_lines(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
+    """Yield the lines of new parts; mappings in block style if those of the list are, or the line would be too long."""
+    indent = " " * (beside.start - buffer.line_start(beside.start))
+    yield from (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, ""))
     gap = buffer.text[beside.start + 1 : buffer.skip_blanks(beside.start + 1, lines=False)] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
@@ -332,24 +332,3 @@ def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
             yield from _entry_lines(raw, indent)
         else:
             yield line
-
-
-def _block_mapping_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove keys of a mapping, and add new ones below the last. Raises UnsafeEdit."""
-    splices = [_key_removal(buffer, node, at) for at in sorted(node.removed)]
-    if node.added_keys:
-        first = node.parts[0][0].outer
-        indent = " " * (first - buffer.line_start(first))
-        lines = [f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, "")]
-        splices.append(buffer.insert_lines(buffer.next_line(node.end), lines))
-    return splices
-
-
-def _key_removal(buffer: TextBuffer, node: Node, at: int) -> TextEdit:
-    start, end = part_span(node.parts[at])
-    if buffer.begins_line(start):
-        return TextEdit(buffer.line_start(start), buffer.next_line(end))
-    # The key is on the line of a dash: the next key moves there.
-    if at + 1 >= len(node.parts) or at + 1 in node.removed:
-        raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
-    return TextEdit(start, node.parts[at + 1][0].outer)

@@ -174,7 +174,7 @@ def change_list(
             remove_key(entry, key)
     else:
         change_items(node, missing, extra, comparison_key)
-    if key in ("choices", "conditions"):  # a manifest leaves them out rather than giving an empty list
+    if key in ("choices", "previously"):  # a manifest leaves them out rather than giving an empty list
         remove_emptied_list(entry, key, node)
 
 
