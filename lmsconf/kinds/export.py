@@ -137,14 +137,14 @@ def person_entries(planning: PlanContext) -> Iterator[ExportedEntry]:
         if mail is None:
             yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
             continue
-        body: dict[str, Json] = {"email": mail}
         form = person_form(planning, row)
+        if row.archives_at is not None:
+            form[ARCHIVE_DATE] = format_shortest_time(row.archives_at, planning.policy.timezone, end_of_day=False)
         # That somebody has no applications is said.
         said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
-        body.update({key: form_to_json(form[key]) for key in said})
-        if row.archives_at is not None:
-            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, planning.policy.timezone, end_of_day=False)
-        yield ExportedEntry(address=address, id=row.id, body=body)
+        yield ExportedEntry(
+            address=address, id=row.id, body={"email": mail, **{key: form_to_json(form[key]) for key in said}}
+        )
 
 
 def person_form(planning: PlanContext, row: PersonRow) -> Form:

@@ -30,6 +30,7 @@ class ManifestEdits(Struct, frozen=True, kw_only=True):
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
     asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.
+    problems: of what is refused; nothing is edited then.
     """
 
     asked: frozenset[Address] = frozenset()
@@ -37,6 +38,7 @@ class ManifestEdits(Struct, frozen=True, kw_only=True):
     renamed: Mapping[Address, Address]
     before: Mapping[str, bytes]
     after: Mapping[str, bytes]
+    problems: tuple[Problem, ...]
 
     @property
     def accepted_beyond(self) -> list[Address]:
@@ -135,6 +137,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             addresses = {one.address for one in wanted}
             wanted = [one for one in every if one.address in addresses or one.source in lines]
             draft = self._drafted(wanted)
+            raise_found(draft.problems)
             after = self.parse_manifests(draft.after)
             problems = tuple(self._left(draft, after))
             more = self._leaning(problems, draft, after)
@@ -196,13 +199,13 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
     def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
         """Return the findings that cannot be edited in place."""
-        problems = self._problems(findings)
+        problems = self._drafted(findings).problems
         named = {problem.address for problem in problems}
         sources = {one.source for one in findings if str(one.address) in named}
         dead = {one.address for one in findings if one.source in sources}
         if problems and not dead:
             # The problem concerns a file as a whole, so each finding is tried alone.
-            dead = {one.address for one in findings if self._problems([one])}
+            dead = {one.address for one in findings if self._drafted([one]).problems}
         # A file is checked as a whole only once no single edit is refused.
         return dead | self._refused([one for one in findings if one.address not in dead]) if dead else dead
 
@@ -211,23 +214,17 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
         They are owned, and no manifest declares them.
         """
-        if not findings:
+        draft = self._drafted(findings)
+        if draft.problems or not findings:
             return frozenset()
         try:
-            after = self.compute_drift(self.parse_manifests(self._drafted(findings).after))
+            after = self.compute_drift(self.parse_manifests(draft.after))
         except ProblemsFound:
             return frozenset()
         return {finding.address for finding in after.findings} & {finding.address for finding in findings}
 
-    def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
-        try:
-            self._drafted(findings)
-        except ProblemsFound as error:
-            return error.problems
-        return ()
-
     def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
-        """Return the manifests edited to the live state of all findings. Raises ProblemsFound with all refusals."""
+        """Return the manifests edited to the live state of all findings, or why that is refused."""
         editor = ManifestEditor(self.manifests, self.root, self.timezone)
         after = editor.accept(findings)
         return ManifestEdits(
@@ -235,6 +232,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             renamed=editor.renamed,
             before={name: editor.pages[name].data for name in after},
             after=after,
+            problems=tuple(editor.problems),
         )
 
 

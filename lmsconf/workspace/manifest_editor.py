@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, raise_found
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.kinds.assignment.types import readable_time
 from lmsconf.kinds.kind_table import KINDS
@@ -58,7 +58,7 @@ class ManifestEditor(Struct):
     _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
 
     def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
-        """Return the files with the edits for every finding, path → bytes. Raises ProblemsFound for those refused."""
+        """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
         self.problems += (_undeclared(finding.address) for finding in findings if finding.source is None)
         declared = Counter(one.source for one in self.manifests.declared)
         located = [(finding.source, finding) for finding in findings if finding.source is not None]
@@ -72,7 +72,6 @@ class ManifestEditor(Struct):
         for page in self.pages.values() if not self.problems else ():
             with self._refusals():
                 changed |= {page.name: page.edited_bytes()} if page.is_changed else {}
-        raise_found(self.problems)
         return changed
 
     @contextmanager
