@@ -52,10 +52,12 @@ def make_drift(
     matching = [(one, _ignoring(one.address, active)) for one in findings]
     counted = [one for one, rule in matching if rule is None]
     addresses = [*(finding.address for finding in findings), *unmanaged]
+    base = None if inputs.applied is None else inputs.applied.name
+    unplannable = inputs.applied is not None and inputs.applied.changes is None
     problems = [
         *inputs.broken,
         *_comparing(plan),
-        *_not_planned(inputs.applied),
+        *([unplannable_base(str(base), "every difference counts as drift")] if unplannable else []),
         *warn_of_expired_ignores(ignores, today),
         *(() if inputs.broken else _unmatched_ignores(active, addresses)),
     ]
@@ -75,7 +77,7 @@ def make_drift(
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
         problems=tuple(problems),
-        base=None if inputs.applied is None else inputs.applied.name,
+        base=base,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
 
@@ -98,13 +100,6 @@ def _findings(
         for one in unmanaged
     )
     return sorted([*findings, *undeclared], key=lambda one: (one.address, one.id or ""))
-
-
-def _not_planned(applied: AppliedBase | None) -> list[Problem]:
-    """Return the warning that the manifests of the base cannot be planned, if there is a base and they cannot."""
-    if applied is None or applied.changes is not None:
-        return []
-    return [unplannable_base(applied.name, "every difference counts as drift")]
 
 
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:

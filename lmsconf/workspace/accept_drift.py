@@ -29,21 +29,16 @@ from lmsconf.workspace.manifest_editor import ManifestEditor
 class ManifestEdits(Struct, frozen=True, kw_only=True):
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
-    asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.
-    problems: of what is refused; nothing is edited then.
+    beyond: which of `accepted` nobody asked for. renamed: new address of a resource → its old address. problems: of
+    what is refused; nothing is edited then.
     """
 
-    asked: frozenset[Address] = frozenset()
     accepted: tuple[DriftFinding, ...]
     renamed: Mapping[Address, Address]
     before: Mapping[str, bytes]
     after: Mapping[str, bytes]
     problems: tuple[Problem, ...]
-
-    @property
-    def accepted_beyond(self) -> list[Address]:
-        """The addresses that were accepted though they were not asked for."""
-        return [finding.address for finding in self.accepted if finding.address not in self.asked]
+    beyond: tuple[Address, ...] = ()
 
     @property
     def diff(self) -> str:
@@ -145,7 +140,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
                 break
             wanted += [one for one in every if one.address in more]
         raise_found([locate_on_disk(problem, draft) for problem in problems])
-        return replace(draft, asked=asked)
+        return replace(draft, beyond=tuple(one.address for one in wanted if one.address not in asked))
 
     def without_refused_edits(self) -> DriftReport:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""

@@ -203,16 +203,18 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
     wanted = {same(item): item for item in items}
     if not wanted:
         return
-    matched: dict[int, Hashable] = {}
     listed = require_literal(node, above)
     _require_list(listed)
-    for at, item in enumerate(listed.items):
-        key = None if at in listed.removed or item.target else same(unescape_variables(item.value()))
-        if key in wanted:
-            refuse_shared(item)
-            matched[at] = key
-    listed.removed |= matched.keys()
-    found = frozenset(matched.values())
+    own = {
+        at: same(unescape_variables(item.value()))
+        for at, item in enumerate(listed.items)
+        if at not in listed.removed and not item.target
+    }
+    matched = [at for at, key in own.items() if key in wanted]
+    for at in matched:
+        refuse_shared(listed.items[at])
+    listed.removed |= {*matched}
+    found = {own[at] for at in matched}
     for lost in (item for key, item in wanted.items() if key not in found):
         raise refused_edit(
             f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import Kind
@@ -160,9 +161,9 @@ class RunToUndo:
             for call in self._calls.get(change.address, ())
             if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
         ]
-        bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
-        people = (call.people for call in chosen)
-        return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
+        bodies = (call.body.values() for call in chosen if isinstance(call.body, dict))
+        texts = chain(*bodies, *(call.people for call in chosen))
+        return frozenset(text for text in texts if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
