@@ -229,7 +229,7 @@ def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Co
 
 def _why_reference_is_lost(change: Change, lost: set[Address]) -> str | None:
     """Return what a resource refers to that cannot come back; None if it cannot come back itself, or all can."""
-    named = references(KINDS[change.address.kind], members(change.before))
+    named = references(members(change.before))
     missing = next((one for one in named if one in lost), None)
     is_gone = missing is None or change.undo.level is UndoLevel.NONE
     return None if is_gone else f"it refers to {missing}, which cannot come back"

@@ -100,7 +100,7 @@ class Drafter:
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
         times = self._times
-        made = times.body_made(change, change.after)
+        made = times.body_made(change.after)
         row = times.related_row(kind, made) if kind.is_relation else times.created_row(kind, change)
         if row is None:
             return
@@ -126,7 +126,7 @@ class Drafter:
             return alike(made, live)
         if not isinstance(live, list):
             return not live
-        late = items_of(self._times.body_made(change, {key: [*self._run.texts(change, key, unsure=True)]}), key)
+        late = items_of(self._times.body_made({key: [*self._run.texts(change, key, unsure=True)]}), key)
         wanted = made if isinstance(made, list) else items_of(made, "include")
         unwanted = live if wanted is made else items_of(made, "exclude")
         differing = (*_lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
@@ -146,7 +146,7 @@ class Drafter:
             self.leave(change, "it is not changed back: it is not live any more")
         else:
             live = None if row is None else times.body_now(kind, row)
-            made = None if is_deleted or row is None else times.body_made(change, change.after)
+            made = None if is_deleted or row is None else times.body_made(change.after)
             is_restored = restores(before, made, live)
             if is_restored:
                 self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
@@ -179,7 +179,7 @@ class Drafter:
             return
         draft = Draft(change=change, kind=kind, row=row)
         before = {**members(change.before), **times.body_before(kind, then)}
-        made, live = times.body_made(change, change.after), times.body_now(kind, row)
+        made, live = times.body_made(change.after), times.body_now(kind, row)
         for key in dict.fromkeys(one.path.partition(".")[0] for one in change.fields):
             if key == kind.parts_key:
                 self._parts(draft, then, row)
@@ -244,7 +244,7 @@ class Drafter:
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
-        sides = self._times.body_made(change, {key: {"include": removed, "exclude": added}})[key]
+        sides = self._times.body_made({key: {"include": removed, "exclude": added}})[key]
         wanted = self._live(change, key, _lacking(items_of(sides, "include"), now))
         parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):

@@ -18,7 +18,7 @@ from lmsconf.kinds.custom_field.types import FLAGS, FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, required_keys, row_type_of
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
@@ -104,20 +104,20 @@ class Times:
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
-        return with_names(kind, _body(kind, self.before, row), self._then)
+        return with_names(_body(kind, self.before, row), self._then)
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
         row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        return (with_names(KINDS[USER], one, self._then) for one in lost_answer_entries(self.before, change, row))
+        return (with_names(one, self._then) for one in lost_answer_entries(self.before, change, row))
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
         return _body(kind, self.live, row)
 
-    def body_made(self, change: Change, form: Json) -> Body:
+    def body_made(self, form: Json) -> Body:
         """Return a form in which resources have the names that the run gave them."""
-        return with_names(KINDS[change.address.kind], members(form), self._made)
+        return with_names(members(form), self._made)
 
     def created_row(self, kind: Kind, change: Change) -> Any:
         """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
@@ -161,14 +161,14 @@ def _relation_key(body: Mapping[str, Json]) -> str:
     return json.dumps([content["name"] if isinstance(content, dict) else content, body.get("assign_to")])
 
 
-def with_names(kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
+def with_names(body: Mapping[str, Json], names: Names) -> Body:
     """Return an entry in which resources and parts have other names."""
 
     def renamed(of: str, name: str, *parts: str) -> str:
         at = (of, KINDS[of].normalize_name(name), *map(normalize_name, parts))
         return names.get(at, (name, *parts)[-1])
 
-    return map_references(kind, body, renamed)
+    return map_references(body, renamed)
 
 
 def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:

@@ -12,7 +12,6 @@ from typing import Any
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import parse, parse_absent
-from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
@@ -63,8 +62,8 @@ def _entries(
     draft: Draft, names: Names, drafter: Drafter, run: str
 ) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
     """Return what a draft declares, but for keys that refer to what is not there."""
-    kind, body = draft.kind, with_names(draft.kind, draft.body, names)
-    missing = {key: name for key, value in body.items() if (name := _missing(kind, key, value)) is not None}
+    kind, body = draft.kind, with_names(draft.body, names)
+    missing = {key: name for key, value in body.items() if (name := _missing(key, value)) is not None}
     what = "is left as it is" if kind.is_relation or draft.row is not None else "is not created again"
     if missing and (kind.is_relation or draft.row is None):
         drafter.leave(draft.change, f"it {what}: {next(iter(missing.values()))} is not there")
@@ -102,6 +101,6 @@ def _limits(changes: Sequence[Change], drafts: Sequence[Draft]) -> Iterator[Prob
     )
 
 
-def _missing(kind: Kind, key: str, value: Json) -> str | None:
+def _missing(key: str, value: Json) -> str | None:
     """Return the first of what a key refers to that will not be there; None if all of it will."""
-    return next((str(one).replace(MARK, "") for one in references(kind, {key: value}) if MARK in one.name), None)
+    return next((str(one).replace(MARK, "") for one in references({key: value}) if MARK in one.name), None)
