@@ -79,19 +79,9 @@ _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 def manifest_email(planning: PlanContext, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = planning.people
-    key = people.emails.get(id)
-    if key is None or (key in people.archived and not archived):
-        return None
-    return _in_manifest(people.by_email[key].email)
-
-
-def _in_manifest(text: str) -> str | None:
-    """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
-    small = normalize_name(text.strip()).lower()
-    small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
-    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", small) and is_representable(small)
-    return small if is_valid and not FORBIDDEN.search(small) else None
+    email = planning.people.emails.get(id, "")
+    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", email) and is_representable(email) and not FORBIDDEN.search(email)
+    return email if is_valid and (archived or email not in planning.people.archived) else None
 
 
 def people_lists_body(planning: PlanContext, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:

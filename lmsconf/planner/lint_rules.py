@@ -64,13 +64,15 @@ def _suspicious_names(context: LintContext) -> Iterator[Problem]:
     for declared in chain.from_iterable(context.of(kind.name) for kind in KINDS.values() if is_named(kind)):
         named = [("its name", declared.address.name, declared.source)]
         if declared.address.kind == CUSTOM_FIELD and declared.spec.choices is not None:
-            choices = declared.spec.choices.include
-            named += [("the name of a choice", one.name, declared.places.at(*one.at)) for one in choices]
+            named += [
+                ("the name of a choice", one.name, declared.places.at(*one.at)) for one in declared.spec.choices.include
+            ]
         for subject, name, source in named:
             wrong = suspicion(name)
             if wrong is not None:
-                message = f"{subject} {wrong}"
-                yield lint_problem("lint/suspicious-name", message, source=source, address=declared.address)
+                yield lint_problem(
+                    "lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address
+                )
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:

@@ -73,12 +73,13 @@ def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) 
     for pattern in patterns:
         if not pattern.matches:
             problem = unresolved_problem("--accept", pattern, addresses)
-            message, hint = problem.message, problem.hint
-            if problem.code != AMBIGUOUS:
-                message = f"--accept {pattern.typed}: no difference has this address"
-                if hint is None or not hint.startswith("Did you mean"):
-                    hint = "`lmsconf drift` lists the differences with their addresses."
-            raise LmsconfError(message, hint=hint)
+            if problem.code == AMBIGUOUS:
+                raise LmsconfError(problem.message, hint=problem.hint)
+            near = problem.hint if (problem.hint or "").startswith("Did you mean") else None
+            raise LmsconfError(
+                f"--accept {pattern.typed}: no difference has this address",
+                hint=near or "`lmsconf drift` lists the differences with their addresses.",
+            )
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 

@@ -168,8 +168,7 @@ class TextBuffer:
         """Apply the edits and return the text. Overlapping removals are merged."""
         out, done = [], 0
         for start, end, new in sorted(splices):
-            out.append(self.text[done : max(done, start)])
-            out.append(new)
+            out += [self.text[done : max(done, start)], new]
             done = max(done, end)
         text = "".join([*out, self.text[done:]])
         return text if self._is_ended else text.removesuffix(self.newline)

@@ -250,8 +250,8 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     ids = {change.id for change in plan.changes if change.id is not None}
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)[:MOST_KEPT]
     changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
-    texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
+    paths = (part for call in plan.calls for part in call.path.split("/"))
+    texts = {*paths, *texts_in([call.body for call in plan.calls]), *texts_in(changed)}
     listings: dict[str, Listing[Any]] = {}
     for row_type, is_whole in [(row_type, is_named(kind)) for kind in KINDS.values() for row_type in kind.row_types]:
         rows: dict[str, Any] = {

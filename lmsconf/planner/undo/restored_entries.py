@@ -338,6 +338,6 @@ def _shown(value: Json) -> str:
     """Return a value for people to read, also of what is not there."""
     if value is None or value == []:
         return "nothing"
-    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-    whole = whole.replace(MARK, "")
+    told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = told.replace(MARK, "")
     return whole if len(whole) <= 200 else f"{whole[:200]}…"
