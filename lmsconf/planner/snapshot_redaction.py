@@ -11,12 +11,12 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import chain, count, repeat
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,7 +48,7 @@ from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, Per
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
-from lmsconf.model.names import grouped, normalize_email, normalize_name
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction, SnapshotRow
 from lmsconf.planner.read.needed_listings import emails_of
 
@@ -61,6 +61,10 @@ def pseudonym(salt: str, address: str) -> str:
     """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
     digest = hmac.new(salt.encode(), normalize_email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
     return _LABEL + digest[:16]
+
+
+ListOfPeople: TypeAlias = tuple[str, str, str]
+"""The listing of its owner, the id of the owner, empty for a list of the workspace itself, and the name of the list."""
 
 
 class UnnamedRow(SnapshotRow, frozen=True):
@@ -109,7 +113,7 @@ class RedactionContext:
         self.salt = token_hex(16)
         self.incomplete: dict[str, str] = {}
         self._active, self._hidden = active, hidden
-        self._counts: defaultdict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
@@ -132,16 +136,16 @@ class RedactionContext:
     def _label_if_hidden(self, email: re.Match[str]) -> str:
         return _LABEL + token_hex(8) if normalize_email(email[0]) in self._hidden else email[0]
 
-    def redact_people(self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
+    def redact_people(self, place: ListOfPeople, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
         """Return the ids of shown people in a list, and count the others."""
         for id in ids - self.shown:
-            self.count_person(listing, of, list, id)
+            self.count_person(place, id)
         return ids & self.shown
 
-    def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
+    def count_person(self, place: ListOfPeople, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
-        self._counts[listing, of, list][status] += 1
+        self._counts[place][status] += 1
 
     def counted_rows(self) -> Iterator[UnnamedRow]:
         """Yield the numbers of all lists."""
@@ -149,33 +153,23 @@ class RedactionContext:
             yield UnnamedRow(listing, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
 
 
-class RestoreContext:
-    """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
+def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
+    """Return an id for each person who is only counted, by kind, owner and list, and placeholders of those listed.
 
-    emails     pseudonym → e-mail; any other label stays as it is
-    counted    (kind, id of the owner, name of the list) → in which numbers people are only counted
-    stand_ins  placeholders so far; the id of each is also its label. Lists share none, since a redacted snapshot does
-               not show who is in several
+    The id of a placeholder is also its label. Lists share none, since a redacted snapshot does not show who is in
+    several.
     """
-
-    def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
-        self.emails = emails
-        self.stand_ins: list[PersonRow] = []
-        self.counted = grouped(snapshot.rows(UnnamedRow), lambda row: (row.kind, row.of, row.list))
-        self._numbers = count(1)
-
-    def placeholder_ids(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
-        """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
-        for row in self.counted.get((listing, RemoteId(of), list), ()):
-            for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
-                id = RemoteId(f"unnamed person {next(self._numbers)}")
-                self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
-                yield id
-            yield from (RemoteId(f"unnamed {next(self._numbers)}") for _ in range(row.unknown))
-
-    def restore_people(self, listing: str, of: str, list: str, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
-        """Return a list with the people who are only counted in it."""
-        return ids.union(self.placeholder_ids(listing, of, list))
+    numbers = count(1)
+    ids: defaultdict[ListOfPeople, list[RemoteId]] = defaultdict(list)
+    people: list[PersonRow] = []
+    for row in snapshot.rows(UnnamedRow):
+        place = (row.kind, row.of, row.list)
+        for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
+            id = RemoteId(f"unnamed person {next(numbers)}")
+            people.append(PersonRow(id, id, archived, stand_in=True))
+            ids[place].append(id)
+        ids[place] += [RemoteId(f"unnamed {next(numbers)}") for _ in range(row.unknown)]
+    return ids, people
 
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
@@ -228,35 +222,34 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     if snapshot.redaction is None:
         return snapshot
     salt = snapshot.redaction.salt
-    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests)})
+    emails = {pseudonym(salt, email): email for email in named_people(manifests)}
+    unnamed, stand_ins = _stand_ins(snapshot)
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
-    for name in sorted(listings, key=lambda name: (name == PersonRow.listing, name)):
-        rows = tuple(_restored_rows(restoring, name, listings[name].rows))
-        listings[name] = replace(listings[name], rows=rows)
+    for name, listing in listings.items():
+        rows = (*_restored_rows(name, listing.rows, emails, unnamed), *(stand_ins if name == PersonRow.listing else ()))
+        listings[name] = replace(listing, rows=rows)
     return replace(snapshot, listings=listings)
 
 
-def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any]) -> Iterator[HasId]:
-    """Yield rows with the e-mails of those who are named, then a placeholder for each person who is only counted.
+def _restored_rows(
+    listing: str,
+    rows: Iterable[Any],
+    emails: Mapping[str, str],
+    unnamed: Mapping[ListOfPeople, Sequence[RemoteId]],
+) -> Iterator[HasId]:
+    """Yield rows with the e-mails of those who are named, then one for each admin and assignment only counted.
 
-    An assignment that is only counted has no settings and times.
+    emails: pseudonym → e-mail; any other label stays as it is. An assignment only counted has no settings and times.
     """
     key = {PersonRow.listing: "email", AdminRow.listing: "name"}.get(listing)
     for row in rows:
-        label = {} if key is None else {key: restoring.emails.get(getattr(row, key), getattr(row, key))}
-        yield replace(row, **label, **_changed_lists(row, restoring.restore_people))
-    if listing == PersonRow.listing:
-        yield from restoring.stand_ins
-    if listing == AdminRow.listing:
-        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", "admins"))
-    if listing == TargetRow.listing:
-        targets = [(content, type) for kind, content, type in restoring.counted if kind == CONTENT_TARGET]
-        yield from (
-            TargetRow(content, id, type)
-            for content, type in targets
-            for id in restoring.placeholder_ids(CONTENT_TARGET, content, type)
-        )
+        label = {} if key is None else {key: emails.get(getattr(row, key), getattr(row, key))}
+        yield replace(row, **label, **_changed_lists(row, lambda place, ids: ids.union(unnamed.get(place, ()))))
+    for (kind, content, type), ids in unnamed.items():
+        if listing == AdminRow.listing == kind:
+            yield from (AdminRow(id, id) for id in ids)
+        if listing == TargetRow.listing == kind:
+            yield from (TargetRow(RemoteId(content), id, type) for id in ids)
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
@@ -305,11 +298,11 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
 
 
 def _changed_lists(
-    row: Any, change: Callable[[str, RemoteId, str, frozenset[RemoteId]], frozenset[RemoteId]]
+    row: Any, change: Callable[[ListOfPeople, frozenset[RemoteId]], frozenset[RemoteId]]
 ) -> dict[str, frozenset[RemoteId]]:
-    """Return the lists of people of a row that were read, changed. change: takes listing, id, name of list, and ids."""
+    """Return the lists of people of a row that were read, changed."""
     lists = {key: getattr(row, key, None) for key in LISTS}
-    return {key: change(row.listing, row.id, key, ids) for key, ids in lists.items() if ids is not None}
+    return {key: change((row.listing, row.id, key), ids) for key, ids in lists.items() if ids is not None}
 
 
 def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
@@ -373,7 +366,7 @@ def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -
         if row.id in specs and specs[row.id].needs_live_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
-            redaction.count_person(ADMIN, "", "admins", row.id)
+            redaction.count_person((ADMIN, "", "admins"), row.id)
 
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
@@ -402,4 +395,4 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
                 redaction.incomplete[CONTENT_TARGET] = (
                     "an assignment is for an id that is both a person's and a group's"
                 )
-            redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
+            redaction.count_person((CONTENT_TARGET, row.content, row.type), row.target)
