@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -234,9 +234,16 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
         audiences = [one for one in assignments if one.spec.audience.kind != USER]
         audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
         for declared in assignments:
-            # One at a time: the first that overrules it is enough.
-            found = (_overruled(context, declared, other) for other in audiences)
-            yield from islice(filter(None, found), 1)
+            found = ((one, _contradiction(context, declared.spec, one.spec)) for one in audiences)
+            other, message = next((pair for pair in found if pair[1] is not None), (declared, None))
+            if message is not None:
+                yield lint_problem(
+                    "lint/contradicting-assignments",
+                    message,
+                    source=declared.source,
+                    address=declared.address,
+                    remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+                )
 
 
 def _is_empty(context: LintContext, audience: Address) -> bool:
@@ -271,26 +278,10 @@ def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
     return same and asks and bool(condition.choices) and condition.choices <= other.choices
 
 
-def _overruled(
-    context: LintContext, declared: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]
-) -> Problem | None:
-    """Return the finding for an assignment that one to a larger audience leaves without effect."""
-    narrow, wide = declared.spec, other.spec
-    is_within = wide.audience != narrow.audience and _contains(context, wide.audience, narrow.audience)
-    message = _contradiction(narrow, wide) if is_within else None
-    if message is None:
+def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
+    """Return what an assignment to a larger audience overrules; None for nothing, and if its audience is not larger."""
+    if wide.audience == narrow.audience or not _contains(context, wide.audience, narrow.audience):
         return None
-    return lint_problem(
-        "lint/contradicting-assignments",
-        message,
-        source=declared.source,
-        address=declared.address,
-        remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
-    )
-
-
-def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
-    """Return what an assignment to a larger audience overrules; None for nothing."""
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
     is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end

@@ -75,8 +75,9 @@ def _changed(
             name = (sides.after or {}).get(kind.name_key)
             address = Address.of(kind.name, name) if isinstance(name, str) else address
         if sides is not None and sides.before != sides.after:
-            action = Action.CREATE if match.row is None else update
-            yield PlannedResource(address=address, subject=match, sides=sides, action=action)
+            yield PlannedResource(
+                address=address, subject=match, sides=sides, action=Action.CREATE if match.row is None else update
+            )
 
 
 def _is_deleted(planning: PlanContext, selection: Selection, deletion: Deletion[Any]) -> bool:

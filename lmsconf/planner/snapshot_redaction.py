@@ -221,8 +221,7 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     """
     if snapshot.redaction is None:
         return snapshot
-    salt = snapshot.redaction.salt
-    emails = {pseudonym(salt, email): email for email in named_people(manifests)}
+    emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
     unnamed, stand_ins = _stand_ins(snapshot)
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
     for name, listing in listings.items():

@@ -94,8 +94,8 @@ def _unrepresentable(entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
         yield from ((number, key, "it contains characters that a manifest must not contain") for key in unrepresentable)
         if not unrepresentable:
-            shape = declared_section(KINDS[entry.address.kind]).shape
-            for finding in shape.validate(map_texts(entry.body, EscapedText, keys=True)):
+            section = declared_section(KINDS[entry.address.kind])
+            for finding in section.shape.validate(map_texts(entry.body, EscapedText, keys=True)):
                 yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
 

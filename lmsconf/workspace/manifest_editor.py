@@ -69,9 +69,10 @@ class ManifestEditor(Struct):
             with self._refusals(finding):
                 self._rename(finding, change, entry)
         changed: dict[str, bytes] = {}
-        for page in self.pages.values() if not self.problems else ():
+        edited = [page for page in self.pages.values() if any(node.is_changed for node in page.nodes)]
+        for page in edited if not self.problems else ():
             with self._refusals():
-                changed |= {page.name: page.edited_bytes()} if page.is_changed else {}
+                changed[page.name] = page.edited_bytes()
         return changed
 
     @contextmanager

@@ -63,11 +63,6 @@ class YamlEditor:
         """Map line and column to the node that begins there: the mapping, where its first key begins there too."""
         return {(node.where.line, node.where.column): node for node in reversed(self.nodes)}
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether there are pending edits."""
-        return any(node.is_changed for node in self.nodes)
-
     def edited_bytes(self) -> bytes:
         """Return the edited file.
 

@@ -42,7 +42,7 @@ def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
 def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
     """Yield the people whose answers the changes delete, with their answers to these fields."""
     fields: dict[str | None, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
-    changed = [(fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields]
+    changed = ((fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields)
     gone = [(field, _deleted_choices(field, change)) for field, change in changed]
     lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
     people = {row.id: row for row in snapshot.rows(PersonRow)}
@@ -229,8 +229,7 @@ def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Co
 
 def _why_reference_is_lost(change: Change, lost: set[Address]) -> str | None:
     """Return what a resource refers to that cannot come back; None if it cannot come back itself, or all can."""
-    named = references(members(change.before))
-    missing = next((one for one in named if one in lost), None)
+    missing = next((one for one in references(members(change.before)) if one in lost), None)
     is_gone = missing is None or change.undo.level is UndoLevel.NONE
     return None if is_gone else f"it refers to {missing}, which cannot come back"
 

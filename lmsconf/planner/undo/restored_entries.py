@@ -201,8 +201,7 @@ class Drafter:
         for part, new in made.items():
             was, now = before.get(part), live.get(part)
             # The deletion of a field empties the answers to it.
-            is_emptied = key == "answers" and part in self._deleted_fields and not was
-            if same(was, new) or is_emptied:
+            if same(was, new) or (key == "answers" and part in self._deleted_fields and not was):
                 continue
             if isinstance(new, list) and all(is_text_list(one or []) for one in (was, new, now)):
                 items = restored_items(*(items_of(state, part) for state in (before, made, live)))
@@ -229,8 +228,7 @@ class Drafter:
         elif is_restored and draft.kind.is_person and not before:
             reason = why_not_emptied(self._times.live, key, part)
             if reason is not None:
-                what = key if part is None else f"a part of {key}"
-                self.leave(draft.change, f"{what} is left as it is: {reason}")
+                self.leave(draft.change, f"{'' if part is None else 'a part of '}{key} is left as it is: {reason}")
                 return False
         return is_restored is True
 
