@@ -168,12 +168,12 @@ def _coverage(
     named = {one.address.kind for one in declared} | {change.address.kind for change in plan.changes}
     for kind in sorted(named | ignored.keys()):
         listing = snapshot.of(kind)
-        managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
-        managed -= {change.address for change in changes if change.action is Action.CREATE}
+        created = {change.address for change in changes if change.action is Action.CREATE}
+        managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         yield ManagedShare(
             kind=kind,
-            managed=len(managed) + sum(change.action is Action.DELETE for change in changes),
+            managed=len(managed - created) + sum(change.action is Action.DELETE for change in changes),
             live=len(listing.rows),
             left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,

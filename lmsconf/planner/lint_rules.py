@@ -67,8 +67,7 @@ def _suspicious_names(context: LintContext) -> Iterator[Problem]:
             named += [
                 ("the name of a choice", one.name, declared.places.at(*one.at)) for one in declared.spec.choices.include
             ]
-        for subject, name, source in named:
-            wrong = suspicion(name)
+        for subject, wrong, source in ((subject, suspicion(name), source) for subject, name, source in named):
             if wrong is not None:
                 yield lint_problem(
                     "lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address

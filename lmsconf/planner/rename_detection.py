@@ -64,12 +64,11 @@ def possible_renames(
             deleted = frozenset(change.id for change, _ in kind_changes if change.action is Action.DELETE)
             olds = list(_live_resources(planning, KINDS[name], results[name], deleted))
             for rename, found in _compared(planning, new, olds):
-                if rename.alike or rename.close:
-                    possible.append(rename)
+                possible.append(rename)
                 problems.extend(found)
             problems.extend(_not_compared(KINDS[name], planning.policy.compares, len(results[name].unmanaged)))
     parts = (_parts(one, KINDS[one.address.kind].parts_key, planning.parts.get(one.address)) for one, _ in changes)
-    return possible, [*problems, *chain.from_iterable(parts)]
+    return [one for one in possible if one.alike or one.close], [*problems, *chain.from_iterable(parts)]
 
 
 class _Old(Struct, frozen=True):

@@ -59,7 +59,16 @@ class ManifestEditor(Struct):
 
     def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
         """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
-        self.problems += (_undeclared(finding.address) for finding in findings if finding.source is None)
+        self.problems += (
+            Problem(
+                code="editing/undeclared",
+                message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
+                hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+                address=str(finding.address),
+            )
+            for finding in findings
+            if finding.source is None
+        )
         declared = Counter(one.source for one in self.manifests.declared)
         located = [(finding.source, finding) for finding in findings if finding.source is not None]
         for source, together in sorted(grouped(located, lambda one: one[0]).items()):
@@ -218,15 +227,6 @@ class ManifestEditor(Struct):
         names = (name for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS))
         roots = [root for name in names for root in self.page(name).roots]
         return (node for trail in trails for root in roots for node in _below(root, trail))
-
-
-def _undeclared(address: Address) -> Problem:
-    return Problem(
-        code="editing/undeclared",
-        message=f"{address}: no manifest declares it, so there is nothing to edit",
-        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-        address=str(address),
-    )
 
 
 def _remove(node: Node) -> None:

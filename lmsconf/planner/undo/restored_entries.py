@@ -67,15 +67,18 @@ class Drafter:
         """Draft the undo of changes."""
         for change in sorted(changes, key=lambda change: change.action is not Action.CREATE):
             kind = KINDS[change.address.kind]
-            match change.action, kind.is_relation:
-                case Action.CREATE, _:
-                    self._undo_creation(kind, change)
-                case _, True:
-                    self._undo_relation(kind, change)
-                case Action.DELETE, _:
-                    self._undo_deletion(kind, change)
-                case _:
-                    self._undo_update(kind, change)
+            then = self._times.row_before(kind, change.id)
+            if change.action is Action.CREATE:
+                self._undo_creation(kind, change)
+            elif then is None:
+                again = "created again" if change.action is Action.DELETE else "changed back"
+                self.leave(change, f"it is not {again}: what it was is not recorded")
+            elif kind.is_relation:
+                self._undo_relation(kind, change, then)
+            elif change.action is Action.DELETE:
+                self._undo_deletion(kind, change, then)
+            else:
+                self._undo_update(kind, change, then)
         self._leave_taken_names()
         self._give_answers_back()
 
@@ -132,16 +135,15 @@ class Drafter:
         differing = (*_lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
         return all(item in late for item in differing)
 
-    def _undo_relation(self, kind: Kind, change: Change) -> None:
+    def _undo_relation(self, kind: Kind, change: Change, then: Any) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
         times, is_deleted = self._times, change.action is Action.DELETE
-        then = times.row_before(kind, change.id)
-        before = {} if then is None else times.body_before(kind, then)
+        before = times.body_before(kind, then)
         row = times.related_row(kind, before)
         # An audience that is a text is an id, and the kind and name behind it are not recorded.
-        if then is None or any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
-            what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
-            self.leave(change, f"it is not {what}: what it {was} is not recorded")
+        if any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
+            again = "created again" if is_deleted else "changed back"
+            self.leave(change, f"it is not {again}: what it was for is not recorded")
         elif row is None and not is_deleted and not self._run.has_only_deleted(change):
             self.leave(change, "it is not changed back: it is not live any more")
         else:
@@ -153,13 +155,9 @@ class Drafter:
             elif is_restored is None:
                 self._leave_changed(change, "it", before, made, live)
 
-    def _undo_deletion(self, kind: Kind, change: Change) -> None:
+    def _undo_deletion(self, kind: Kind, change: Change, row: Any) -> None:
         """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
         times, run = self._times, self._run
-        row = times.row_before(kind, change.id)
-        if row is None:
-            self.leave(change, "it is not created again: what it was is not recorded")
-            return
         id = times.recreated_id(kind, row, change)
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
@@ -170,11 +168,11 @@ class Drafter:
             body = {key: {"include": body[key]} for key in _LISTS if body.get(key)}
         self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), body=body))
 
-    def _undo_update(self, kind: Kind, change: Change) -> None:
+    def _undo_update(self, kind: Kind, change: Change, then: Any) -> None:
         """Draft the keys that the run changed with their earlier values."""
         times = self._times
-        row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
-        if row is None or then is None:
+        row = times.row_now(kind, change.id)
+        if row is None:
             self.leave(change, "it is not changed back: it is not live any more")
             return
         draft = Draft(change=change, kind=kind, row=row)
