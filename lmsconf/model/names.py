@@ -275,13 +275,14 @@ LONGEST: Final = 100_000
 
 def is_representable(value: Json) -> bool:
     """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
-    if isinstance(value, dict):  # YAML does not recognize keys that are much longer than 500 characters
-        return all(len(key) <= 500 and is_representable(key) and is_representable(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(map(is_representable, value))
-    if not isinstance(value, str):
-        return True
-    return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
+    match value:
+        case dict():  # YAML does not recognize keys that are much longer than 500 characters
+            return all(len(key) <= 500 and is_representable([key, item]) for key, item in value.items())
+        case list():
+            return all(map(is_representable, value))
+        case str():
+            return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
+    return True
 
 
 def is_valid_name(text: str) -> bool:

@@ -177,11 +177,12 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
 
 def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
-    if isinstance(subject, Match):
-        return subject.declared.reason
-    if isinstance(subject, SideEffect) or subject.reason is not None or subject.absent is not None:
-        return subject.reason
-    return f"it goes with {subject.with_}" if subject.with_ else OWNED
+    match subject:
+        case Match():
+            return subject.declared.reason
+        case Deletion(reason=None, absent=None):
+            return f"it goes with {subject.with_}" if subject.with_ else OWNED
+    return subject.reason
 
 
 def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:

@@ -241,6 +241,6 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
             line = min(old_start + source.line - start, old_end)
-            column = source.column if tag == "equal" else 0
-            return replace(problem, source=SourceLocation(source.file, line, column, source.each))
+            place = SourceLocation(source.file, line, source.column if tag == "equal" else 0, source.each)
+            return replace(problem, source=place)
     return problem

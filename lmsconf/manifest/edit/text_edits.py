@@ -50,12 +50,13 @@ def _is_plain(word: str, flow: bool) -> bool:
 
 def format_inline(value: Json, *, in_brackets: bool = True) -> str:
     """Format a value on one line, however long. in_brackets: within brackets."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(format_inline, value)) + "]"
-    if isinstance(value, str):
-        return value if _is_plain(value, in_brackets) else double_quoted(value)
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(format_inline, value)) + "]"
+        case str():
+            return value if _is_plain(value, in_brackets) else double_quoted(value)
     return json.dumps(value)
 
 
@@ -102,6 +103,7 @@ def _fits(lead: str, value: Json) -> bool:
 
 _BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
 """Blanks, line breaks and comments."""
+_BLANKS: Final = re.compile(r"[ \t]*")
 _EMPTY_LINES: Final = re.compile(r"(?:[^\S\n]*\n)*+")
 
 
@@ -148,8 +150,7 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blanks = _BLANK_LINES if lines else re.compile(r"[ \t]*")
-        return cast("re.Match[str]", blanks.match(self.text, at)).end()
+        return cast("re.Match[str]", (_BLANK_LINES if lines else _BLANKS).match(self.text, at)).end()
 
     def comment_above(self, start: int, pattern: str) -> int:
         """Return the start of the lines right above a line that match a pattern; `start` if there are none."""

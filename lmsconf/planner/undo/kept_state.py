@@ -148,10 +148,11 @@ def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> 
         return _person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
     if kind == CONTENT_TARGET:
         return _assignment_undo(planning, subject)
-    if isinstance(subject, Deletion):
-        return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
-    if isinstance(subject, SideEffect):
-        return partial_undo("its conditions come back, with the new id of what they name")
+    match subject:
+        case Deletion():
+            return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
+        case SideEffect():
+            return partial_undo("its conditions come back, with the new id of what they name")
     reason = why_undo_keeps_conditions(sides) if kind == SMART_GROUP else None
     return FULL_UNDO if reason is None else partial_undo(reason)
 

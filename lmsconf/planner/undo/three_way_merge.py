@@ -165,8 +165,7 @@ def with_names(body: Mapping[str, Json], names: Names) -> Body:
     """Return an entry in which resources and parts have other names."""
 
     def renamed(of: str, name: str, *parts: str) -> str:
-        at = (of, KINDS[of].normalize_name(name), *map(normalize_name, parts))
-        return names.get(at, (name, *parts)[-1])
+        return names.get((of, KINDS[of].normalize_name(name), *map(normalize_name, parts)), (name, *parts)[-1])
 
     return map_references(body, renamed)
 

@@ -47,11 +47,14 @@ def map_references(form: Mapping[str, Json], rename: Callable[..., str]) -> dict
 
 def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
     """Return a name, or those of a list, or of the parts of one, replaced."""
-    if isinstance(value, dict):
-        return {part: _renamed(items, rename) for part, items in value.items()}
-    if isinstance(value, list):
-        return [_renamed(item, rename) for item in value]
-    return rename(value) if isinstance(value, str) else value
+    match value:
+        case dict():
+            return {part: _renamed(items, rename) for part, items in value.items()}
+        case list():
+            return [_renamed(item, rename) for item in value]
+        case str():
+            return rename(value)
+    return value
 
 
 def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
