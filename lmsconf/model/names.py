@@ -199,9 +199,11 @@ def matches_patterns(name: str, patterns: Iterable[str]) -> bool:
     `all` is short for `*`. Case-sensitive.
     """
     listed = list(patterns)
+    if any(pattern.startswith("!") and matches_pattern(name, pattern[1:]) for pattern in listed):
+        return False
     return any(
         matches_pattern(name, "*" if pattern == "all" else pattern) for pattern in listed if not pattern.startswith("!")
-    ) and not any(pattern.startswith("!") and matches_pattern(name, pattern[1:]) for pattern in listed)
+    )
 
 
 def exact_pattern(name: str) -> str:
