@@ -161,6 +161,11 @@ class TextBuffer:
             start = above
         return start
 
+    def after_comma(self, at: int) -> int:
+        """Return the end of the comma after an offset; the offset itself if there is none."""
+        after = self.skip_blanks(at)
+        return after + 1 if self.text.startswith(",", after) else at
+
     def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
         return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
@@ -206,12 +211,15 @@ def part_spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
         at = end
 
 
-class BracketPart(Struct, frozen=True):
-    """The span of an item, or of a key with its value. comma_end: the end of the comma after it, if any."""
+class Part(Struct, frozen=True):
+    """A part of a list or mapping. comment: in a block, where the comment lines right above it begin, if there are any.
 
+    start: its dash or its key, or the item in brackets. end: of its value; in a block, of its lines.
+    """
+
+    comment: int
     start: int
     end: int
-    comma_end: int
 
 
 def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
@@ -225,22 +233,19 @@ def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
     added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
     added += map(format_inline, node.added)
-    parts = []
-    for start, end in part_spans(buffer, node):
-        after = buffer.skip_blanks(end)
-        parts.append(BracketPart(start, end, after + 1 if buffer.text.startswith(",", after) else end))
+    parts = [Part(start, start, end) for start, end in part_spans(buffer, node)]
     kept = [part for at, part in enumerate(parts) if at not in node.removed]
     if not kept and not (added and parts and _alone(buffer, parts[0])):
         return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
     return [*_removals(buffer, parts, node.removed), *(_additions(buffer, parts, kept, added) if added else ())]
 
 
-def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
+def _alone(buffer: TextBuffer, part: Part) -> bool:
     """Whether a part shares no line with another."""
-    return buffer.begins_line(part.start) and buffer.ends_line(part.comma_end)
+    return buffer.begins_line(part.start) and buffer.ends_line(buffer.after_comma(part.end))
 
 
-def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Set[int]) -> Iterator[TextEdit]:
+def _removals(buffer: TextBuffer, parts: Sequence[Part], removed: Set[int]) -> Iterator[TextEdit]:
     """Yield the edit that removes each part: with its line, the comma before it, or the one after it."""
     kept_end = 0
     for at, part in enumerate(parts):
@@ -248,37 +253,25 @@ def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Set[int
         if at not in removed:
             kept_end = part.end
         elif _alone(buffer, part):
-            yield TextEdit(line_start, buffer.next_line(part.comma_end))
+            yield TextEdit(line_start, buffer.next_line(buffer.after_comma(part.end)))
         elif kept_end > line_start:
             yield TextEdit(parts[at - 1].end, part.end)
         else:
-            end = part.comma_end
+            end = buffer.after_comma(part.end)
             yield TextEdit(part.start, end if buffer.ends_line(end) else buffer.skip_blanks(end, lines=False))
 
 
-def _additions(
-    buffer: TextBuffer, parts: Sequence[BracketPart], kept: Sequence[BracketPart], added: Sequence[str]
-) -> list[TextEdit]:
+def _additions(buffer: TextBuffer, parts: Sequence[Part], kept: Sequence[Part], added: Sequence[str]) -> list[TextEdit]:
     """Append parts after the last that remains; in lines of their own, if that has its own line."""
     last = kept[-1] if kept else parts[0]
     if not _alone(buffer, last):
         return [TextEdit(last.end, last.end, "".join(f", {text}" for text in added))]
     indent = buffer.text[buffer.line_start(last.start) : last.start]
-    end = "," if parts[-1].comma_end > parts[-1].end else ""
+    end = "," if buffer.after_comma(parts[-1].end) > parts[-1].end else ""
     lines = f",{buffer.newline}".join(f"{indent}{text}" for text in added) + end
-    comma = [TextEdit(last.end, last.end, ",")] if kept and last.comma_end == last.end else []
-    return [*comma, buffer.insert_lines(buffer.next_line(last.comma_end), [lines])]
-
-
-class Part(Struct, frozen=True):
-    """One part of a block, from the comment lines right above it to the end of its lines.
-
-    comment: where those lines begin, or its own first line if there are none. start: its dash or its key.
-    """
-
-    comment: int
-    start: int
-    end: int
+    comma_end = buffer.after_comma(last.end)
+    comma = [TextEdit(last.end, last.end, ",")] if kept and comma_end == last.end else []
+    return [*comma, buffer.insert_lines(buffer.next_line(comma_end), [lines])]
 
 
 def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
