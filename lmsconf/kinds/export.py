@@ -261,13 +261,12 @@ def assignment_entries(planning: PlanContext, policy: Policy) -> Iterator[Export
         if audience is None or reason is not None:
             yield ExportedEntry(address=address, id=row.id, reason=str(reason))
             continue
-        email = manifest_email(planning, row.target, archived=True)
         body: dict[str, Json] = {
             "content": content,
             "mandatory": row.mandatory,
             "visible_from": row.start and _time(row.start, planning, end_of_day=False),
             "visible_until": row.finish and _time(row.finish, planning, end_of_day=True),
-            "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
+            "assign_to": [audience_entry(audience)],
         }
         yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
 

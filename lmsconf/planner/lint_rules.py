@@ -174,8 +174,8 @@ def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec])
         return
     common: dict[str, frozenset[str]] = {}
     for position, condition in enumerate(declared.spec.conditions or ()):
-        asks = condition.choices and condition.system_condition in MATCHED_BY_CHOICE
-        if not asks or context.field_types.get(condition.field) != "CHOICE":
+        is_single = context.field_types.get(condition.field) == "CHOICE"
+        if not is_single or not condition.choices or condition.system_condition not in MATCHED_BY_CHOICE:
             continue
         before = common.get(condition.field, condition.choices)
         common[condition.field] = before & condition.choices

@@ -313,12 +313,12 @@ def _elsewhere(which: str, items: EntryItems, node: Node) -> ProblemsFound:
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:
-    """Return every node that a path matches; an alias is not followed, since its target is matched itself."""
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
     if not trail:
-        return iter([node])
-    step, rest = trail[0], trail[1:]
-    keys = [key for key, _ in node.parts] if step == KEYS and node.kind == "mapping" else []
-    fitting = (
-        part[-1] for part in node.parts if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text))
-    )
-    return chain(keys, chain.from_iterable(_below(part, rest) for part in fitting))
+        yield node
+    elif trail[0] == KEYS and node.kind == "mapping":
+        yield from (key for key, _ in node.parts)
+    else:
+        for part in node.parts:
+            if trail[0] == ANY or (node.kind == "mapping" and trail[0] == normalize_name(part[0].text)):
+                yield from _below(part[-1], trail[1:])
