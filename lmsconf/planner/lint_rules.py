@@ -103,9 +103,8 @@ def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
     if listing.incomplete is not None or None in live:
         return None
     names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
-    matches = draft.results[SMART_GROUP].matches
-    declared = (one.field for match in matches for one in match.declared.spec.conditions or ())
-    return frozenset((*names, *declared))
+    specs = (match.declared.spec for match in draft.results[SMART_GROUP].matches)
+    return frozenset((*names, *(one.field for spec in specs for one in spec.conditions or ())))
 
 
 def lint_groups(context: LintContext) -> Iterator[Problem]:

@@ -96,13 +96,14 @@ def _live_resources(
         id, name = resource.row.id, normalize_name(resource.row.name)
         if content is not None and (policy.compares != 0 or id in deleted):
             is_unique = names[name] == 1
-            pin = f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}"
             yield _Old(
                 RenameCandidate(
                     address=resource.address,
                     id=id,
                     why="",
-                    line=f"previously: [{quote_name(name)}]" if is_unique else pin,
+                    line=f"previously: [{quote_name(name)}]"
+                    if is_unique
+                    else f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}",
                     is_earlier_name=is_unique,
                 ),
                 content,

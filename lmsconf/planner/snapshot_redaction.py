@@ -223,10 +223,12 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
         return snapshot
     emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
     unnamed, stand_ins = _stand_ins(snapshot)
-    listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    for name, listing in listings.items():
-        rows = (*_restored_rows(name, listing.rows, emails, unnamed), *(stand_ins if name == PersonRow.listing else ()))
-        listings[name] = replace(listing, rows=rows)
+    more = {PersonRow.listing: stand_ins}
+    listings = {
+        name: replace(listing, rows=(*_restored_rows(name, listing.rows, emails, unnamed), *more.get(name, ())))
+        for name, listing in snapshot.listings.items()
+        if name != UnnamedRow.listing
+    }
     return replace(snapshot, listings=listings)
 
 
@@ -325,8 +327,7 @@ def _people(
         else PersonRow(RemoteId(token_hex(16)), row.email, row.archived)
         for row in snapshot.rows(PersonRow)
     )
-    labelled = (replace(row, email=redaction.replacement_label(row.email)) for row in rows)
-    return sorted(labelled, key=lambda row: row.id)
+    return sorted((replace(row, email=redaction.replacement_label(row.email)) for row in rows), key=lambda row: row.id)
 
 
 def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, frozenset[str]]) -> PersonRow:

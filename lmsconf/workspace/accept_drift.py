@@ -238,9 +238,10 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     if source is None or source.file not in edits.after:
         return problem
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
-    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
-        if start < source.line <= end:
-            line = min(old_start + source.line - start, old_end)
-            place = SourceLocation(source.file, line, source.column if tag == "equal" else 0, source.each)
-            return replace(problem, source=place)
-    return problem
+    changes = difflib.SequenceMatcher(None, new, old).get_opcodes()
+    # Of a problem of a whole file, the line is 0.
+    own = (one for one in changes if one[1] < source.line <= one[2])
+    tag, start, _, old_start, old_end = next(own, ("equal", 0, 0, 0, 0))
+    column = source.column if tag == "equal" else 0
+    line = min(old_start + source.line - start, old_end)
+    return replace(problem, source=SourceLocation(source.file, line, column, source.each))

@@ -141,8 +141,7 @@ def _without(
         keys, kind = by_number.get(number, {}), KINDS[entry.address.kind]
         # An entry that has a pin or is of some workspaces cannot do without.
         needed = required_keys(kind) | {"id", "only_in", _WHOLE}
-        is_whole = bool(keys) and kind.name == CONTENT_TARGET
-        if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
+        if keys and (kind.name == CONTENT_TARGET or keys.keys() & needed or keys.keys() - entry.body.keys()):
             skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
         else:
             left.append(

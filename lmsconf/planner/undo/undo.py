@@ -50,8 +50,7 @@ def _names_after(draft: Draft, times: Times) -> Names:
         return {}
     then = times.row_before(draft.kind, draft.change.id)
     earlier = "" if then is None else shown_name(draft.kind, times.before, then)
-    live = times.live_name(draft.kind, draft.row, earlier)
-    return named_parts(draft.kind, live, _name_after(draft), draft.parts)
+    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), _name_after(draft), draft.parts)
 
 
 def _name_after(draft: Draft) -> str:
