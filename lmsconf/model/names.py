@@ -255,10 +255,9 @@ def _is_quoted(name: str) -> bool:
 
 
 def _is_hidden(char: str) -> bool:
-    if char.isascii() or char in _JOINERS:
-        return False
     # The wide blank is an ordinary one between wide letters.
-    return is_unseen(char) or (unicodedata.category(char) == "Zs" and char != "\u3000")
+    is_blank = unicodedata.category(char) == "Zs" and char not in (" ", "\u3000")
+    return is_blank or (is_unseen(char) and char not in _JOINERS)
 
 
 def _called(char: str) -> str:

@@ -98,6 +98,7 @@ class RedactionContext:
     shown     ids of all people that the manifests name or declare
     named     the e-mails of all people that the manifests name
     hidden    the e-mails of live people that are nowhere in the manifests
+    counts    list → how many of the others are active, archived or unknown
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class RedactionContext:
         self.salt = token_hex(16)
         self.incomplete: dict[str, str] = {}
         self._active, self._hidden = active, hidden
-        self._counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
+        self.counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
@@ -145,12 +146,7 @@ class RedactionContext:
     def count_person(self, place: ListOfPeople, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
-        self._counts[place][status] += 1
-
-    def counted_rows(self) -> Iterator[UnnamedRow]:
-        """Yield the numbers of all lists."""
-        for (listing, of, list), number in sorted(self._counts.items()):
-            yield UnnamedRow(listing, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
+        self.counts[place][status] += 1
 
 
 def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
@@ -204,7 +200,13 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
         # Not with the reason of an incomplete listing, which may quote a response with people in it.
         why = snapshot.of(row_type.listing).incomplete and "it was not read completely"
         listings[row_type.listing] = Listing(rows=rows, incomplete=redaction.incomplete.get(row_type.listing, why))
-    listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
+    counted = sorted(redaction.counts.items())
+    listings[UnnamedRow.listing] = Listing(
+        rows=tuple(
+            UnnamedRow(kind, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
+            for (kind, of, list), number in counted
+        )
+    )
     return replace(
         snapshot,
         listings=listings,
