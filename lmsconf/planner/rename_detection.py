@@ -129,11 +129,12 @@ def _compared(
             alike=tuple(replace(old.found, why=f"the same {content.of}") for old in alike if not old.is_absent),
             close=tuple(replace(old.found, why=why) for old, why in close if not old.is_absent),
         )
-        problems = [_same_content(change, content, alike)] if alike else []
-        for old, why in close:
-            stays = f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}"
-            problems.append(_close_name(change, f"it would be created, and {stays}", old.found.line))
-        yield rename, problems
+        beside = (
+            (f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}", old.found.line)
+            for old, why in close
+        )
+        notes = [_close_name(change, f"it would be created, and {stays}", line) for stays, line in beside]
+        yield rename, [_same_content(change, content, alike)] if alike else notes
 
 
 def _alike(

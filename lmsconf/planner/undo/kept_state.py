@@ -197,8 +197,11 @@ def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Cha
     names = Counter((kind, normalize_name(name)) for kind, name in rows)
     looks = Counter((kind, casefold_name(name)) for kind, name in rows)
     limited = [_limited(change, _why_name_is_lost(change, names, looks)) for change in changes]
-    gone = (one for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None)
-    lost = {_address_before(one) for one in gone if is_named(KINDS[one.address.kind])}
+    lost = {
+        _address_before(one)
+        for one in limited
+        if one.undo.level is UndoLevel.NONE and one.id is not None and is_named(KINDS[one.address.kind])
+    }
     return tuple(_limited(change, _why_reference_is_lost(change, lost)) if lost else change for change in limited)
 
 

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow, parts_of
 from lmsconf.kinds.export import person_form
@@ -57,8 +58,10 @@ class Times:
             for of in (self.before, self.live)
         )
         named = [kind for kind in KINDS.values() if not kind.is_relation]
-        live = ((kind, row) for kind in named for row in self._rows_now[kind.name].values())
-        self._by_name = grouped(live, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
+        self._by_name = grouped(
+            ((kind, row) for kind in named for row in self._rows_now[kind.name].values()),
+            lambda one: (one[0].name, one[0].normalize_name(one[1].name)),
+        )
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
         for kind in named:
@@ -108,8 +111,8 @@ class Times:
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
-        row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        return (with_names(one, self._then) for one in lost_answer_entries(self.before, change, row))
+        field = self.row_before(KINDS[CUSTOM_FIELD], change.id)
+        return (with_names(one, self._then) for one in lost_answer_entries(self.before, change, field))
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
@@ -139,8 +142,7 @@ class Times:
     @cached_property
     def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
         """The live assignments with their states, by what they relate."""
-        kind = KINDS[CONTENT_TARGET]
-        live = ((row, self.body_now(kind, row)) for row in self._rows_now[kind.name].values())
+        live = ((row, _body(KINDS[CONTENT_TARGET], self.live, row)) for row in self.live.snapshot.rows(TargetRow))
         return grouped(live, lambda one: _relation_key(one[1]))
 
     def recreated_id(self, kind: Kind, row: Any, change: Change) -> RemoteId | None:
