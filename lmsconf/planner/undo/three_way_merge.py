@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import product
 from typing import Any, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
@@ -207,9 +206,11 @@ def alike(wanted: Json, live: Json) -> bool:
         case list(), list() if is_text_list(wanted) and is_text_list(live):
             return Counter(wanted) == Counter(live)
         case list(), list():
-            every = product(enumerate(wanted), enumerate(live))
-            pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
-            return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
+            return (
+                len(wanted) == len(live)
+                and all(any(alike(item, other) for other in live) for item in wanted)
+                and all(any(alike(item, other) for item in wanted) for other in live)
+            )
     return wanted == live or (not wanted and not live)
 
 
