@@ -213,35 +213,39 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
             )
             continue
         by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
-        if declared.spec.audience.kind == USER:
-            if declared.spec.audience.name in context.archived:
-                yield lint_problem(
-                    "lint/archived-assignee",
-                    f"{declared.spec.audience.name} is archived",
-                    source=declared.source,
-                    address=declared.address,
-                )
-        elif declared.spec.mandatory and _is_empty(context, declared.spec.audience):
+        audience = declared.spec.audience
+        if audience.kind == USER and audience.name in context.archived:
+            yield lint_problem(
+                "lint/archived-assignee",
+                f"{audience.name} is archived",
+                source=declared.source,
+                address=declared.address,
+            )
+        elif audience.kind != USER and declared.spec.mandatory and _is_empty(context, audience):
             yield lint_problem(
                 "lint/empty-mandatory",
                 "it is mandatory, and nobody who is active is in its audience",
                 source=declared.source,
                 address=declared.address,
             )
-    for assignments in by_content.values():
-        audiences = [one for one in assignments if one.spec.audience.kind != USER]
-        audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
-        for declared in assignments:
-            found = ((one, _contradiction(context, declared.spec, one.spec)) for one in audiences)
-            other, message = next((pair for pair in found if pair[1] is not None), (declared, None))
-            if message is not None:
-                yield lint_problem(
-                    "lint/contradicting-assignments",
-                    message,
-                    source=declared.source,
-                    address=declared.address,
-                    remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
-                )
+    yield from chain.from_iterable(_contradictions(context, same) for same in by_content.values())
+
+
+def _contradictions(context: LintContext, assignments: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
+    """Yield a finding for each assignment of one content that another one, to a larger audience, overrules."""
+    groups = (one for one in assignments if one.spec.audience.kind != USER)
+    audiences = sorted(groups, key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
+    for declared in assignments:
+        found = ((one, _contradiction(context, declared.spec, one.spec)) for one in audiences)
+        other, message = next((pair for pair in found if pair[1] is not None), (declared, None))
+        if message is not None:
+            yield lint_problem(
+                "lint/contradicting-assignments",
+                message,
+                source=declared.source,
+                address=declared.address,
+                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+            )
 
 
 def _is_empty(context: LintContext, audience: Address) -> bool:

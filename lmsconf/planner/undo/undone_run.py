@@ -150,8 +150,8 @@ class RunToUndo:
             if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
         ]
         bodies = (call.body.values() for call in chosen if isinstance(call.body, dict))
-        texts = chain(*bodies, *(call.people for call in chosen))
-        return frozenset(text for text in texts if isinstance(text, str))
+        people = (call.people for call in chosen)
+        return frozenset(text for text in chain(*people, *bodies) if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
