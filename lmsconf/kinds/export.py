@@ -197,8 +197,7 @@ def _why_unnamed(planning: PlanContext, address: Address, id: str) -> str | None
     if not is_valid_name(address.name):
         return "its name contains characters that a manifest must not contain" if address.name else "it has no name"
     # Of several rows with one name, only the first has it.
-    is_first = planning.registry.id_or_ref(Ref(address)) == id
-    return None if is_first else "another resource has its name, and is declared"
+    return None if planning.registry.id_or_ref(Ref(address)) == id else "another resource has its name, and is declared"
 
 
 def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:

@@ -132,8 +132,7 @@ def nearest_names(name: str, known: Iterable[str], most: int, cutoff: float = 0.
     import difflib  # only a mistyped name needs it
 
     by_look = {casefold_name(other): other for other in known}
-    close = difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=cutoff)
-    return [by_look[look] for look in close]
+    return [by_look[look] for look in difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=cutoff)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -52,12 +52,10 @@ def make_drift(
     matching = [(one, _ignoring(one.address, active)) for one in findings]
     counted = [one for one, rule in matching if rule is None]
     addresses = [*(finding.address for finding in findings), *unmanaged]
-    base = None if inputs.applied is None else inputs.applied.name
-    unplannable = inputs.applied is not None and inputs.applied.changes is None
     problems = [
         *inputs.broken,
         *_comparing(plan),
-        *([unplannable_base(str(base), "every difference counts as drift")] if unplannable else []),
+        *([] if inputs.applied is None else inputs.applied.problems),
         *warn_of_expired_ignores(ignores, today),
         *(() if inputs.broken else _unmatched_ignores(active, addresses)),
     ]
@@ -77,7 +75,7 @@ def make_drift(
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
         problems=tuple(problems),
-        base=base,
+        base=None if inputs.applied is None else inputs.applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
 
@@ -193,6 +191,11 @@ class AppliedBase(Struct, frozen=True, kw_only=True):
     name: str
     changes: tuple[Change, ...] | None
     lost: frozenset[str | None] = frozenset()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The warning that they cannot be planned, if so."""
+        return [] if self.changes is not None else [unplannable_base(self.name, "every difference counts as drift")]
 
 
 class DriftInputs(Struct, frozen=True, kw_only=True):

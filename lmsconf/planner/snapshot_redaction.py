@@ -98,7 +98,6 @@ class RedactionContext:
     shown     ids of all people that the manifests name or declare
     named     the e-mails of all people that the manifests name
     hidden    the e-mails of live people that are nowhere in the manifests
-    counts    list → how many of the others are active, archived or unknown
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class RedactionContext:
         self.salt = token_hex(16)
         self.incomplete: dict[str, str] = {}
         self._active, self._hidden = active, hidden
-        self.counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
@@ -146,7 +145,14 @@ class RedactionContext:
     def count_person(self, place: ListOfPeople, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
-        self.counts[place][status] += 1
+        self._counts[place][status] += 1
+
+    def counted_rows(self) -> Iterator[UnnamedRow]:
+        """Return the numbers of all lists."""
+        return (
+            UnnamedRow(kind, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
+            for (kind, of, list), number in sorted(self._counts.items())
+        )
 
 
 def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
@@ -200,13 +206,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
         # Not with the reason of an incomplete listing, which may quote a response with people in it.
         why = snapshot.of(row_type.listing).incomplete and "it was not read completely"
         listings[row_type.listing] = Listing(rows=rows, incomplete=redaction.incomplete.get(row_type.listing, why))
-    counted = sorted(redaction.counts.items())
-    listings[UnnamedRow.listing] = Listing(
-        rows=tuple(
-            UnnamedRow(kind, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
-            for (kind, of, list), number in counted
-        )
-    )
+    listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
     return replace(
         snapshot,
         listings=listings,

@@ -269,5 +269,6 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
 
 def _joined(row: Any, destroyed: Any) -> Any:
     """Return a row that is kept for its own change, with the values that were read only because they are destroyed."""
-    more = {name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
-    return replace(row, **more)
+    return replace(
+        row, **{name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
+    )
