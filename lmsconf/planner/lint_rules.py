@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     """What lints look at. manifests: what applies in the workspace.
 
-    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. archived: the e-mails of
-    people known to be archived. field_types: by name. Both are as after the plan; where only the manifests are known,
-    as declared. draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes:
-    how many people are in which audience after it, as far as that is known exactly.
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown.
+    archived: the e-mails of people known to be archived. field_types: by name. Both are as after the plan; where
+    only the manifests are known, as declared.
+    draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
+    people are in which audience after it, as far as that is known exactly.
     """
 
     manifests: Manifests
@@ -232,7 +233,7 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
 
 
 def _contradictions(context: LintContext, assignments: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
-    """Yield a finding for each assignment of one content that another one, to a larger audience, overrules."""
+    """Yield a finding for each assignment of one content that one to a larger audience overrules."""
     groups = (one for one in assignments if one.spec.audience.kind != USER)
     audiences = sorted(groups, key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
     for declared in assignments:
@@ -281,7 +282,7 @@ def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
 
 
 def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
-    """Return what an assignment to a larger audience overrules; None for nothing, and if its audience is not larger."""
+    """Return what an assignment to a larger audience overrules; None for nothing, or no larger audience."""
     if wide.audience == narrow.audience or not _contains(context, wide.audience, narrow.audience):
         return None
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)

@@ -205,7 +205,7 @@ def find_left_alone(
     policy: Policy,
     results: Iterable[MatchResult[Any, Any]] = (),
 ) -> Iterator[Problem]:
-    """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores.
+    """Yield an error for each declaration and entry under `absent` that `leave_alone` ignores.
 
     results: of matching; a live resource that is ignored by its current name is not renamed either.
     """

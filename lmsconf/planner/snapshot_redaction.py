@@ -64,7 +64,7 @@ def pseudonym(salt: str, address: str) -> str:
 
 
 ListOfPeople: TypeAlias = tuple[str, str, str]
-"""The listing of its owner, the id of the owner, empty for a list of the workspace itself, and the name of the list."""
+"""The listing of its owner, the owner's id, empty for a list of the workspace itself, and the list's name."""
 
 
 class UnnamedRow(SnapshotRow, frozen=True):
@@ -120,7 +120,7 @@ class RedactionContext:
         return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
 
     def redacted(self, value: Any) -> Any:
-        """Return a row, or a value in one, with random labels for the e-mails of undeclared people, but for ids."""
+        """Return a row, or a value in one, with labels for the e-mails of undeclared people in all but ids."""
         match value:
             case str():
                 return EMAIL.sub(self._label_if_hidden, value) if "@" in value else value
@@ -156,10 +156,9 @@ class RedactionContext:
 
 
 def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
-    """Return an id for each person who is only counted, by kind, owner and list, and placeholders of those listed.
+    """Return an id for each person who is only counted, by list, and placeholders of those in the listing of people.
 
-    The id of a placeholder is also its label. Lists share none, since a redacted snapshot does not show who is in
-    several.
+    The id of a placeholder is also its label. Lists share none: a redacted snapshot does not show who is in several.
     """
     numbers = count(1)
     ids: defaultdict[ListOfPeople, list[RemoteId]] = defaultdict(list)

@@ -212,7 +212,7 @@ def part_spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
 
 
 class Part(Struct, frozen=True):
-    """A part of a list or mapping. comment: in a block, where the comment lines right above it begin, if there are any.
+    """A part of a list or mapping. comment: in a block, where the comment lines right above it begin.
 
     start: its dash or its key, or the item in brackets. end: of its value; in a block, of its lines.
     """
@@ -314,7 +314,7 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> T
 
 
 def _new_lines(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
-    """Yield the lines of new parts; mappings in block style if those of the list are, or the line would be too long."""
+    """Yield the lines of new parts; mappings in block style if those of the list are, or the line is too long."""
     indent = " " * (beside.start - buffer.line_start(beside.start))
     yield from (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, ""))
     gap = buffer.text[beside.start + 1 : buffer.skip_blanks(beside.start + 1, lines=False)] or " "

@@ -212,7 +212,7 @@ def _limited(change: Change, reason: str | None) -> Change:
 
 
 def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Counter[tuple[str, str]]) -> str | None:
-    """Return why other live names keep a resource from getting its name back: equal ones, and those that look alike.
+    """Return why other live names, equal or looking the same, keep a resource from getting its name back.
 
     names, looks: how many live resources of a kind have a name, and one that looks the same.
     """
@@ -232,7 +232,7 @@ def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Co
 
 
 def _why_reference_is_lost(change: Change, lost: set[Address]) -> str | None:
-    """Return what a resource refers to that cannot come back; None if it cannot come back itself, or all can."""
+    """Return what a resource refers to that cannot come back; None if it cannot itself, or all can."""
     missing = next((one for one in references(members(change.before)) if one in lost), None)
     is_gone = missing is None or change.undo.level is UndoLevel.NONE
     return None if is_gone else f"it refers to {missing}, which cannot come back"

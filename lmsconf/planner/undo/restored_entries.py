@@ -269,7 +269,7 @@ class Drafter:
             draft.body[key] = [listed[id] for id in dict.fromkeys([*before, *live]) if id in listed]
 
     def _live(self, change: Change, key: str, value: Json) -> Json:
-        """Return a value of an entry, of a list of people only those who are live; report how many are missing."""
+        """Return a value of an entry, of a list of people only the live ones; report how many are missing."""
         if key not in LISTS or not isinstance(value, list):
             return value
         there = [item for item in value if self._times.named(KINDS[USER], str(item))]
@@ -292,7 +292,7 @@ class Drafter:
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
 
     def _taken(self, free: set[Draft]) -> set[Draft]:
-        """Return those whose name another live resource has that is not deleted, and gets no other name of them."""
+        """Return those whose name another live resource keeps: it is not deleted, and takes no name of these."""
         going = (one for one in self.drafts if one.row is not None and (one.absent or one in free))
         leaving = {(one.kind.name, one.row.id) for one in going}
         return {

@@ -86,7 +86,7 @@ def _entries(
 
 
 def _limits(changes: Sequence[Change], drafts: Sequence[Draft]) -> Iterator[Problem]:
-    """Return what cannot come back of what the drafts undo; a part of what is there again comes back as it was."""
+    """Return what cannot come back of what the drafts undo, but for what is there again already."""
     undone = {one.change.address for one in drafts if one.row is None or one.change.action is not Action.DELETE}
     return (
         Problem(
