@@ -79,9 +79,12 @@ _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 def manifest_email(planning: PlanContext, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    email = planning.people.emails.get(id, "")
-    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", email) and is_representable(email) and not FORBIDDEN.search(email)
-    return email if is_valid and (archived or email not in planning.people.archived) else None
+    people = planning.people
+    email = people.emails.get(id, "")
+    # As the service spells it, in lower case.
+    spelt = normalize_name(people.by_email[email].email.strip()).lower() if email else ""
+    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", spelt) and is_representable(spelt) and not FORBIDDEN.search(spelt)
+    return spelt if is_valid and (archived or email not in people.archived) else None
 
 
 def people_lists_body(planning: PlanContext, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
@@ -265,7 +268,11 @@ def assignment_entries(planning: PlanContext, policy: Policy) -> Iterator[Export
             "mandatory": row.mandatory,
             "visible_from": row.start and _time(row.start, planning, end_of_day=False),
             "visible_until": row.finish and _time(row.finish, planning, end_of_day=True),
-            "assign_to": [audience_entry(audience)],
+            "assign_to": [
+                {"user": manifest_email(planning, row.target, archived=True)}
+                if audience.kind == USER
+                else audience_entry(audience)
+            ],
         }
         yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
 
