@@ -79,12 +79,11 @@ _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 def manifest_email(planning: PlanContext, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = planning.people
-    email = people.emails.get(id, "")
+    email = planning.people.emails.get(id, "")
     # As the service spells it, in lower case.
-    spelt = normalize_name(people.by_email[email].email.strip()).lower() if email else ""
+    spelt = normalize_name(planning.people.by_email[email].email.strip()).lower() if email else ""
     is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", spelt) and is_representable(spelt) and not FORBIDDEN.search(spelt)
-    return spelt if is_valid and (archived or email not in people.archived) else None
+    return spelt if is_valid and (archived or email not in planning.people.archived) else None
 
 
 def people_lists_body(planning: PlanContext, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:

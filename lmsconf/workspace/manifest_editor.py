@@ -266,8 +266,10 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
         set_or_remove_key(item, key, live, block.get(key) or default)
     elif unescape_variables(item.text) == EVERYBODY:
         refuse_shared(item)
-        long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
-        item.replacement = {**long, key: live}
+        item.replacement = {
+            **(item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}),
+            key: live,
+        }
     else:
         raise _elsewhere("this", items, item)
 

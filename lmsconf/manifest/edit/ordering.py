@@ -160,8 +160,9 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
     elif node.kind == "list":
         schema = next((form for form in (schema, *branches_of(schema)) if "items" in form), {})
         if "x-sorted-by" in schema:
-            by = str(schema["x-sorted-by"])
-            yield from _sorted(buffer, node, [_sort_key(_name(item, by)) for item in node.items])
+            yield from _sorted(
+                buffer, node, [_sort_key(_name(item, str(schema["x-sorted-by"]))) for item in node.items]
+            )
         for item in node.items:
             yield from _ordered(buffer, item, cast(Schema, schema.get("items", {})))
 

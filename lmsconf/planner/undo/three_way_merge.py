@@ -110,8 +110,10 @@ class Times:
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
-        field = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        return (with_names(one, self._then) for one in lost_answer_entries(self.before, change, field))
+        return (
+            with_names(one, self._then)
+            for one in lost_answer_entries(self.before, change, self.row_before(KINDS[CUSTOM_FIELD], change.id))
+        )
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
