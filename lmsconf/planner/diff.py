@@ -79,10 +79,13 @@ def _changes(report: str, level: DiffLevel) -> list[FieldChange]:
 def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChange]:
     added = Counter(new[key] for key in new.keys() - old.keys())
     removed = Counter(old[key] for key in old.keys() - new.keys())
-    renamed = [(name, new[key]) for key, name in old.items() if new.get(key, name) != name]
     return [
         *_items_change(path, added, removed),
-        *(FieldChange(path=f"{path}.{before}", before=before, after=after) for before, after in renamed),
+        *(
+            FieldChange(path=f"{path}.{name}", before=name, after=new[key])
+            for key, name in old.items()
+            if new.get(key, name) != name
+        ),
     ]
 
 

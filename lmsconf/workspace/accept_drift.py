@@ -91,13 +91,12 @@ def address_before_rename(address: Address, renamed: Mapping[Address, Address]) 
 
 
 def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
-    is_owned = finding.state is DriftState.UNDECLARED and finding.source is None
     return Problem(
         code="editing/not-settled",
         message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be "
         + finding.state.value.replace("_", " "),
         hint=f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
-        if is_owned
+        if finding.state is DriftState.UNDECLARED and finding.source is None
         else "Change the manifests by hand.",
         source=finding.source,
         address=str(finding.address),

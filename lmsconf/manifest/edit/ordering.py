@@ -123,14 +123,17 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    problem = Problem(
-        code="fmt/left",
-        message=f"not ordered: {why}",
-        severity=Severity.WARNING,
-        hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
-        source=where,
+    return ProblemsFound(
+        [
+            Problem(
+                code="fmt/left",
+                message=f"not ordered: {why}",
+                severity=Severity.WARNING,
+                hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
+                source=where,
+            )
+        ]
     )
-    return ProblemsFound([problem])
 
 
 def _unordered(value: Json) -> Json:
